@@ -1,0 +1,59 @@
+# PYTHON=/path/to/python3.12 make demo   chooses the interpreter; otherwise the first one >= 3.11 is taken.
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+RUNTIME := .venv/runtime.stamp
+DEV := .venv/dev.stamp
+LOCK = $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --quiet $(LOCKFLAGS)
+
+.PHONY: help demo test check docs bench lock clean
+.DELETE_ON_ERROR:
+
+help:  ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(RUNTIME)  ## Set up .venv and run the main job.
+	$(BIN)/discreet demo
+
+test: $(DEV)  ## Run the tests.
+	@$(BIN)/python -m pytest -n auto
+
+check: $(DEV)  ## Format, lint, types, rooms, and every example of README and docs.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest tests/docs
+
+docs: $(DEV)  ## Build the documentation into site/.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: $(DEV)  ## Compare with peers, as ratios in one run.
+	$(BIN)/python benchmarks/privacy.py
+
+lock: $(DEV)  ## Resolve requirements/*.txt again; LOCKFLAGS=--upgrade takes the newest of everything.
+	$(LOCK) --output-file requirements/runtime.txt
+	$(LOCK) --extra dev --extra docs --constraints requirements/runtime.txt --output-file requirements/dev.txt
+
+clean:  ## Remove everything that make made.
+	rm -rf .venv build dist site .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@for python in $${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "$$python -m venv .venv"; exec "$$python" -m venv .venv; \
+		fi; \
+	done; \
+	echo "No Python >= 3.11 among: $${PYTHON:-python3, python3.14 ... python3.11}." \
+		"Install one, or name it: PYTHON=/path/to/python make $(MAKECMDGOALS)" >&2; exit 1
+
+$(RUNTIME): requirements/runtime.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --require-hashes -r requirements/runtime.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): requirements/dev.txt $(RUNTIME)
+	$(PIP) install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@

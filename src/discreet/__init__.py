@@ -1,0 +1,42 @@
+"""Differentially private Bayesian inference in which every guarantee can be checked.
+
+The public names load on first use, so `import discreet` costs nothing and changes nothing, and
+`discreet.privacy` works without JAX ever being imported.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from discreet import privacy
+    from discreet.privacy import Budget
+
+    __version__: str
+
+__all__ = ["Budget", "__version__", "privacy"]
+
+# Public name -> where it lives: "module", or "module:attribute".
+_HOME = {
+    "Budget": "discreet.privacy:Budget",
+    "privacy": "discreet.privacy",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version  # costs more than all the rest of this module
+
+        value = version("discreet")
+    elif name in _HOME:
+        module, _, attribute = _HOME[name].partition(":")
+        value = import_module(module)
+        if attribute:
+            value = getattr(value, attribute)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}.")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

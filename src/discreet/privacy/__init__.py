@@ -1,0 +1,63 @@
+"""Guarantees: what differential privacy a mechanism has, what several have together, what a budget allows.
+
+Usable on its own: no JAX, no models. Every function takes its neighbour relation
+by name, every answer is an upper bound, and every rule has a proof page under
+docs/proofs/.
+"""
+
+from discreet.privacy.budget import Budget
+from discreet.privacy.calibrate import BudgetError, Calibration, calibrate
+from discreet.privacy.comparison import Approximation, gdp_central_limit
+from discreet.privacy.constructors import (
+    approximate,
+    barker,
+    barker_full_data,
+    beta_bernoulli,
+    bounded_range,
+    classical_epsilon,
+    dirichlet_categorical,
+    gaussian,
+    inexact,
+    laplace,
+    normals,
+    nothing,
+    poisson_gaussian,
+    profile,
+    pure,
+    renyi,
+    sampled_without_replacement,
+    strongly_convex_posterior,
+    zcdp,
+)
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.neighbours import Neighbours
+
+__all__ = [
+    "Approximation",
+    "Budget",
+    "BudgetError",
+    "Calibration",
+    "Guarantee",
+    "Neighbours",
+    "approximate",
+    "barker",
+    "barker_full_data",
+    "beta_bernoulli",
+    "bounded_range",
+    "calibrate",
+    "classical_epsilon",
+    "dirichlet_categorical",
+    "gaussian",
+    "gdp_central_limit",
+    "inexact",
+    "laplace",
+    "normals",
+    "nothing",
+    "poisson_gaussian",
+    "profile",
+    "pure",
+    "renyi",
+    "sampled_without_replacement",
+    "strongly_convex_posterior",
+    "zcdp",
+]

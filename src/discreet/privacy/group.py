@@ -1,0 +1,49 @@
+"""Group privacy of a composition that has no closed form for groups.
+
+Proof page: docs/proofs/composition.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.privacy import routes
+from discreet.privacy.arrays import Array
+from discreet.privacy.pieces import Piece
+from discreet.privacy.routes import Counted
+
+
+@dataclass(frozen=True)
+class Group(Piece):
+    """The price, for `size` people together, of a whole composition.
+
+    A chain of `size` neighbours gives delta_size(eps) = delta(eps/size) (e^eps - 1) /
+    (e^(eps/size) - 1), and for Renyi curves D_size(order) <= 3^c D(2^c order) with
+    2^c >= size (Mironov 2017, Proposition 2).
+    """
+
+    members: Counted
+    size: int
+
+    def pure(self) -> float:
+        return self.size * routes.pure_sum(self.members) if routes.slack(self.members) == 0 else np.inf
+
+    def renyi(self, orders: Array) -> Array:
+        if routes.slack(self.members) > 0:
+            return np.full_like(orders, np.inf)
+        doublings = int(np.ceil(np.log2(self.size)))
+        return 3.0**doublings * routes.renyi_sum(self.members, 2.0**doublings * np.maximum(orders, 2.0))
+
+    def profile(self, epsilons: Array) -> Array:
+        pieces = routes.merged(self.members)
+        each = np.atleast_1d(epsilons) / self.size
+        deltas = np.array([min(r.delta(pieces, e) for r in routes.applicable(pieces)) for e in each])
+        with np.errstate(over="ignore", invalid="ignore"):
+            factor = np.where(each > 0, np.expm1(self.size * each) / np.expm1(each), self.size)
+        return np.minimum(np.where(deltas > 0, factor * deltas, 0.0), 1.0)
+
+    def describe(self) -> str:
+        inside = "; ".join(f"{count} x {piece.describe()}" for piece, count in self.members)
+        return f"group of {self.size} under [{inside}]"

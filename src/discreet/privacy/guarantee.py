@@ -1,0 +1,210 @@
+"""`Guarantee`: an upper bound on privacy loss between neighbouring data sets."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.privacy import checks, routes
+from discreet.privacy.budget import Budget
+from discreet.privacy.group import Group
+from discreet.privacy.neighbours import Neighbours, as_neighbours
+from discreet.privacy.pieces import Piece, one
+from discreet.privacy.routes import Counted
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An upper bound on what one record can change, made of counted pieces.
+
+    Build one with the functions of `discreet.privacy`; compose with `+`,
+    `repeat(k)` or `k * g`; ask with `epsilon(delta)`, `delta(epsilon)`,
+    `renyi(order)`. Numerical error is rounded up, an answer is never negative and
+    never NaN, and asking changes nothing.
+
+    Attributes:
+        pieces: what was applied, and how often.
+        neighbours: the relation the guarantee is about. Guarantees under
+            different relations refuse to add.
+        inexactness: summed total variation distance between what was run and what
+            was analysed; it enters delta as (1 + e^epsilon) * inexactness.
+
+    Guarantee:
+        For every pair of neighbouring data sets, in both orders, and every event
+        A: P(A) <= e^epsilon(delta) Q(A) + delta, for adaptively composed pieces.
+
+    References: docs/proofs/composition.md.
+
+    Example:
+        >>> from discreet.privacy import pure
+        >>> yearly = 12 * pure(0.1, neighbours="substitute")
+        >>> round(yearly.epsilon(0), 6), round(yearly.epsilon(1e-6), 2)
+        (1.2, 1.2)
+    """
+
+    pieces: Counted
+    neighbours: Neighbours
+    inexactness: float = 0.0
+
+    # --- questions ------------------------------------------------------------
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon this guarantee proves at `delta`, infinite if none."""
+        checks.real("delta", delta, at_least=0.0, below=1.0)
+        if self.inexactness == 0:
+            return self._epsilon_exact(delta)
+        # epsilon -> epsilon_exact(delta - (1 + e^epsilon) gamma) increases to its least fixed point.
+        epsilon = 0.0
+        for _ in range(200):
+            left = delta - (1 + math.exp(min(epsilon, 700.0))) * self.inexactness
+            step = self._epsilon_exact(left) if left > 0 else math.inf
+            if step <= epsilon:
+                return epsilon
+            if not math.isfinite(step):
+                return math.inf
+            epsilon = step + 1e-9 * step
+        return math.inf
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta this guarantee proves at `epsilon`."""
+        checks.real("epsilon", epsilon, at_least=0.0)
+        if self.inexactness == 0:
+            return self._delta_exact(epsilon)
+        # A bound at a smaller epsilon holds here too, and costs less inexactness.
+        grid = np.linspace(0.0, epsilon, 65)
+        return min(1.0, *(self._delta_exact(e) + (1 + math.exp(e)) * self.inexactness for e in grid))
+
+    def renyi(self, order: float) -> float:
+        """The Renyi divergence this guarantee proves at `order` > 1, infinite if none."""
+        checks.real("order", order, above=1.0)
+        if self.inexactness > 0 or routes.slack(self.pieces) > 0:
+            return math.inf
+        return one(lambda orders: routes.renyi_sum(self.pieces, orders), order)
+
+    def by_route(self, delta: float) -> dict[str, float]:
+        """Each route's epsilon at `delta`; `epsilon` is their minimum."""
+        pieces = routes.merged(self.pieces)
+        found = {route.name: route.epsilon(pieces, delta) for route in routes.applicable(pieces)}
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def fits(self, budget: Budget) -> bool:
+        """Whether this guarantee stays within `budget`."""
+        self.check_relation(budget)
+        return self.epsilon(budget.delta) <= budget.epsilon
+
+    def check_relation(self, budget: Budget) -> None:
+        """Refuse a budget that was stated for the other neighbour relation."""
+        if budget.neighbours is not None and budget.neighbours != self.neighbours:
+            raise ValueError(
+                f"the budget is about {budget.neighbours} neighbours and the guarantee about "
+                f"{self.neighbours} neighbours; state both in one relation"
+            )
+
+    # --- composition ----------------------------------------------------------
+
+    def __add__(self, other: Guarantee) -> Guarantee:
+        """The cost of both on the same data, the second chosen knowing the first's output."""
+        if not isinstance(other, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
+        if self.neighbours != other.neighbours:
+            raise ValueError(
+                f"cannot add a guarantee for {self.neighbours} neighbours and one for "
+                f"{other.neighbours} neighbours; restate one of them in the relation of the other"
+            )
+        return Guarantee(
+            _counted(self.pieces + other.pieces), self.neighbours, self.inexactness + other.inexactness
+        )
+
+    def repeat(self, times: int) -> Guarantee:
+        """The cost of `times` applications; equal to that many additions."""
+        checks.integer("times", times, at_least=0)
+        pieces = tuple((piece, count * times) for piece, count in self.pieces if times > 0)
+        return Guarantee(pieces, self.neighbours, times * self.inexactness)
+
+    def __mul__(self, times: int) -> Guarantee:
+        """Same as `repeat`."""
+        return self.repeat(times)
+
+    __rmul__ = __mul__
+
+    def for_group(self, size: int) -> Guarantee:
+        """The guarantee for `size` people together (who may be a household, or one person's rows)."""
+        checks.integer("size", size, at_least=1)
+        if size == 1:
+            return self
+        if self.inexactness > 0:
+            raise ValueError(
+                f"group privacy of a guarantee with inexactness {self.inexactness:.3g} is not defined; "
+                "take the group of the exact part first and add the inexactness of the sampler to it"
+            )
+        grouped = [(piece.for_group(size), count) for piece, count in self.pieces]
+        if all(piece is not None for piece, _ in grouped):
+            pieces = tuple((piece, count) for piece, count in grouped if piece is not None)
+            return Guarantee(_counted(pieces), self.neighbours)
+        return Guarantee(((Group(self.neighbours, self.pieces, size), 1),), self.neighbours)
+
+    # --- words and storage ----------------------------------------------------
+
+    def describe(self) -> str:
+        """What was applied, how often, and for whom; one line per piece."""
+        lines = [f"neighbours: {self.neighbours} ({self.neighbours.explanation})"]
+        lines += [f"{count} x {piece.describe()}" for piece, count in self.pieces]
+        if not self.pieces:
+            lines.append("nothing applied")
+        if self.inexactness > 0:
+            lines.append(f"sampling within {self.inexactness:.3g} of the exact law in total variation")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The guarantee as plain values, for a ledger or a release."""
+        return {
+            "format": _FORMAT,
+            "neighbours": str(self.neighbours),
+            "inexactness": self.inexactness,
+            "pieces": [{"count": count, "piece": piece.to_dict()} for piece, count in self.pieces],
+        }
+
+    def to_json(self) -> str:
+        """The guarantee as one line of JSON."""
+        return json.dumps(self.to_dict(), sort_keys=True)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Guarantee:
+        """Rebuild a guarantee from `to_dict`."""
+        if data.get("format") != _FORMAT:
+            given = data.get("format")
+            raise ValueError(
+                f"a stored guarantee has format {given!r}, allowed is {_FORMAT}; upgrade discreet"
+            )
+        pieces = tuple((Piece.from_dict(item["piece"]), item["count"]) for item in data["pieces"])
+        return Guarantee(pieces, as_neighbours(data["neighbours"]), data["inexactness"])
+
+    @staticmethod
+    def from_json(text: str) -> Guarantee:
+        """Rebuild a guarantee from `to_json`."""
+        return Guarantee.from_dict(json.loads(text))
+
+    # --- inside ---------------------------------------------------------------
+
+    def _epsilon_exact(self, delta: float) -> float:
+        pieces = routes.merged(self.pieces)
+        return min((route.epsilon(pieces, delta) for route in routes.applicable(pieces)), default=0.0)
+
+    def _delta_exact(self, epsilon: float) -> float:
+        pieces = routes.merged(self.pieces)
+        return min((route.delta(pieces, epsilon) for route in routes.applicable(pieces)), default=0.0)
+
+
+def _counted(pieces: Counted) -> Counted:
+    """Equal pieces merged, in a canonical order."""
+    counts: dict[Piece, int] = {}
+    for piece, count in pieces:
+        counts[piece] = counts.get(piece, 0) + count
+    return tuple(sorted(counts.items(), key=lambda item: repr(item[0])))

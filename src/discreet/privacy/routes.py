@@ -1,0 +1,208 @@
+# pyright: reportMissingTypeStubs=false
+"""How unlike pieces compose: every route that is valid for all pieces, and the best of them.
+
+A route turns counted pieces into a bound on (epsilon, delta). Each is an upper
+bound by itself, so their minimum is one. Proof page: docs/proofs/composition.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from discreet.privacy.arrays import Array
+from discreet.privacy.basic import Gaussian
+from discreet.privacy.conversion import delta_at, epsilon_from_renyi
+from discreet.privacy.pieces import Piece, one
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+Counted = tuple[tuple[Piece, int], ...]
+
+ROUND_UP = 1 + 2.0**-40
+"""Relative margin for the rounding of special functions, about 1e-12."""
+
+CONVOLUTION_ALLOWANCE = 1e-11
+"""Added to every delta that came out of an FFT; its error is measured in tests/privacy/test_routes.py."""
+
+_FINEST, _COARSEST = 1e-8, 1e-4
+_MOST_CELLS = 2**21
+
+
+class Route(Protocol):
+    """One way to bound a composition."""
+
+    @property
+    def name(self) -> str:
+        """What the route is called in a report."""
+        ...
+
+    def epsilon(self, pieces: Counted, delta: float) -> float:
+        """An epsilon at `delta`, or infinity where the route has no answer."""
+        ...
+
+    def delta(self, pieces: Counted, epsilon: float) -> float:
+        """A delta at `epsilon`, or 1 where the route has no answer."""
+        ...
+
+
+@dataclass(frozen=True)
+class PureSum:
+    """Largest losses add."""
+
+    name: str = "sum of pure losses"
+
+    def epsilon(self, pieces: Counted, delta: float) -> float:
+        return pure_sum(pieces) if delta >= slack(pieces) else math.inf
+
+    def delta(self, pieces: Counted, epsilon: float) -> float:
+        return slack(pieces) if epsilon >= pure_sum(pieces) else 1.0
+
+
+@dataclass(frozen=True)
+class RenyiSum:
+    """Renyi divergences add at every order; then the improved conversion."""
+
+    name: str = "sum of Renyi divergences"
+
+    def epsilon(self, pieces: Counted, delta: float) -> float:
+        aside = slack(pieces)
+        if delta <= aside:
+            return math.inf
+        rest = (delta - aside) / (1 - aside)
+        return ROUND_UP * epsilon_from_renyi(lambda orders: renyi_sum(pieces, orders), rest)
+
+    def delta(self, pieces: Counted, epsilon: float) -> float:
+        aside = slack(pieces)
+        rest = delta_at(lambda orders: renyi_sum(pieces, orders), epsilon)
+        return min(1.0, ROUND_UP * (aside + (1 - aside) * rest))
+
+
+@dataclass(frozen=True)
+class SingleProfile:
+    """One piece, once: its own hockey-stick curve, without discretisation."""
+
+    name: str = "exact profile"
+
+    def epsilon(self, pieces: Counted, delta: float) -> float:
+        if sum(count for _, count in pieces) != 1:
+            return math.inf
+        return _smallest_epsilon(pieces[0][0], delta / ROUND_UP)
+
+    def delta(self, pieces: Counted, epsilon: float) -> float:
+        if sum(count for _, count in pieces) != 1:
+            return 1.0
+        return min(1.0, ROUND_UP * one(pieces[0][0].profile, epsilon))
+
+
+@dataclass(frozen=True)
+class LossDistribution:
+    """Discretised privacy loss distributions, convolved."""
+
+    name: str = "convolution of privacy losses"
+
+    def epsilon(self, pieces: Counted, delta: float) -> float:
+        if not pieces or delta <= CONVOLUTION_ALLOWANCE:
+            return math.inf
+        return ROUND_UP * convolve(pieces).get_epsilon_for_delta(delta - CONVOLUTION_ALLOWANCE)
+
+    def delta(self, pieces: Counted, epsilon: float) -> float:
+        if not pieces:
+            return 1.0
+        return min(1.0, float(convolve(pieces).get_delta_for_epsilon(epsilon)) + CONVOLUTION_ALLOWANCE)
+
+
+ROUTES: tuple[Route, ...] = (PureSum(), RenyiSum(), SingleProfile(), LossDistribution())
+
+
+def applicable(pieces: Counted) -> Sequence[Route]:
+    """All routes, without the convolution where a single exact profile says it better."""
+    single = sum(count for _, count in pieces) == 1
+    return [route for route in ROUTES if not (single and isinstance(route, LossDistribution))]
+
+
+def merged(pieces: Counted) -> Counted:
+    """Pieces counted once each, free ones dropped, Gaussians folded into one (their mus add in square)."""
+    counts: dict[Piece, int] = {}
+    square = 0.0
+    for piece, count in pieces:
+        if isinstance(piece, Gaussian):
+            square += count * piece.mu**2
+        elif piece.pure() > 0 or piece.slack > 0:
+            counts[piece] = counts.get(piece, 0) + count
+    if square > 0:
+        counts[Gaussian(pieces[0][0].neighbours, math.sqrt(square) * ROUND_UP)] = 1
+    return tuple(sorted(counts.items(), key=lambda item: repr(item[0])))
+
+
+# --- the three sums ----------------------------------------------------------
+
+
+def slack(pieces: Counted) -> float:
+    """Probability that some piece leaves the event on which its pure and Renyi bounds hold."""
+    kept = sum(count * math.log1p(-min(piece.slack, 1 - 1e-16)) for piece, count in pieces)
+    return -math.expm1(kept) * ROUND_UP
+
+
+def pure_sum(pieces: Counted) -> float:
+    """Sum of the largest losses."""
+    total = math.fsum(count * piece.pure() for piece, count in pieces)
+    return total if len(pieces) <= 1 and all(count == 1 for _, count in pieces) else total * ROUND_UP
+
+
+def renyi_sum(pieces: Counted, orders: Array) -> Array:
+    """Sum of the Renyi divergences at each order."""
+    total = np.zeros_like(orders)
+    for piece, count in pieces:
+        total = total + count * piece.renyi(orders)
+    return total
+
+
+@lru_cache(maxsize=64)
+def convolve(pieces: Counted) -> PrivacyLossDistribution:
+    """The loss distribution of the whole composition."""
+    interval = grid_width(pieces)
+    parts = [
+        piece.loss_distribution(interval).self_compose(count)
+        if count > 1
+        else piece.loss_distribution(interval)
+        for piece, count in pieces
+    ]
+    return reduce(lambda whole, part: whole.compose(part), parts)
+
+
+def grid_width(pieces: Counted) -> float:
+    """A grid fine enough for the spread of one loss, coarse enough for the whole to fit in memory.
+
+    Rounding a loss to a grid of width h adds at most h^2/4 to its variance, so h is
+    a twentieth of the root mean square loss. Any width is sound.
+    """
+    variances = [(count, (2.5 * one(piece.profile, 0.0)) ** 2) for piece, count in pieces]
+    count, variance = sum(c for c, _ in variances), math.fsum(c * v for c, v in variances)
+    width = min(max(0.05 * math.sqrt(variance / count), _FINEST), _COARSEST)
+    reach = variance + 12 * math.sqrt(variance) + max(piece.largest_loss() for piece, _ in pieces)
+    return max(width, reach / _MOST_CELLS)
+
+
+def _smallest_epsilon(piece: Piece, delta: float) -> float:
+    """The smallest epsilon whose delta is allowed, by repeated subdivision; always the safe end."""
+    if one(piece.profile, 0.0) <= delta:
+        return 0.0
+    high = max(piece.largest_loss(), 1e-12)
+    if one(piece.profile, high) > delta:
+        return math.inf
+    low = 0.0
+    while high - low > 1e-12 * high:
+        grid = np.linspace(low, high, 34)
+        fits = np.nonzero(piece.profile(grid) <= delta)[0]
+        first = int(fits[0]) if fits.size else len(grid) - 1
+        if first == 0 or (grid[first] == high and grid[first - 1] == low):
+            break
+        low, high = float(grid[first - 1]), float(grid[first])
+    return high
