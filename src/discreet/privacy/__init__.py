@@ -29,16 +29,21 @@ from discreet.privacy.constructors import (
     strongly_convex_posterior,
     zcdp,
 )
+from discreet.privacy.evidence import Evidence, Standing
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.neighbours import Neighbours
+from discreet.privacy.sensitive import Sensitive
 
 __all__ = [
     "Approximation",
     "Budget",
     "BudgetError",
     "Calibration",
+    "Evidence",
     "Guarantee",
     "Neighbours",
+    "Sensitive",
+    "Standing",
     "approximate",
     "barker",
     "barker_full_data",

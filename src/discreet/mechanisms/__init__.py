@@ -1,0 +1,1 @@
+"""One file per published mechanism, named as the literature names it."""

@@ -1,0 +1,76 @@
+"""`Release`: private draws with what they cost and what that rests on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.models.base import Model
+from discreet.privacy import Evidence, Guarantee
+from discreet.privacy.sensitive import Sensitive
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Release:
+    """What may be published.
+
+    Attributes:
+        draws: named arrays, leading axis = draw.
+        guarantee: what the draws cost.
+        evidence: what the guarantee rests on.
+        provenance: the plan, its hash, and the versions that ran.
+        diagnostics: for the data holder's eyes; `save` leaves them out.
+        model: the model, for prediction; absent after `load`.
+    """
+
+    draws: dict[str, NDArray[np.float64]]
+    guarantee: Guarantee
+    evidence: tuple[Evidence, ...]
+    provenance: Mapping[str, Any]
+    diagnostics: Mapping[str, Sensitive[Any]] = field(default_factory=dict[str, Sensitive[Any]], repr=False)
+    model: Model | None = None
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `release.json` and `draws.npz`; no diagnostics, nothing unbilled."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=False)
+        np.savez(target / "draws.npz", allow_pickle=False, **self.draws)
+        document = {
+            "format": _FORMAT,
+            "guarantee": self.guarantee.to_dict(),
+            "evidence": [claim.to_dict() for claim in self.evidence],
+            "provenance": self.provenance,
+        }
+        (target / "release.json").write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
+        return target
+
+    @staticmethod
+    def load(folder: str | Path) -> Release:
+        """Read back what `save` wrote."""
+        source = Path(folder)
+        document = json.loads((source / "release.json").read_text())
+        if document.get("format") != _FORMAT:
+            given = document.get("format")
+            raise ValueError(f"release.json has format {given!r}, allowed is {_FORMAT}; upgrade discreet")
+        with np.load(source / "draws.npz", allow_pickle=False) as stored:
+            draws = {name: stored[name] for name in stored.files}
+        return Release(
+            draws=draws,
+            guarantee=Guarantee.from_dict(document["guarantee"]),
+            evidence=tuple(Evidence.from_dict(claim) for claim in document["evidence"]),
+            provenance=document["provenance"],
+        )
+
+    def describe(self) -> str:
+        """The release in words."""
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in self.draws.items())
+        lines = [f"draws: {shapes}", *self.guarantee.describe().splitlines()]
+        return "\n".join([*lines, "rests on", *(f"  {claim}" for claim in self.evidence)])
