@@ -92,7 +92,7 @@ class Plan:
         if (self.size is None) != (self.guarantee.neighbours is Neighbours.ADD_REMOVE):
             raise ValueError(
                 f"size must be given under substitution and withheld under add_remove, got size {self.size} "
-                f"for {self.guarantee.neighbours} neighbours; only substitution makes the number of records public"
+                f"for {self.guarantee.neighbours} neighbours; the number is public under substitution only"
             )
 
     def release(
@@ -164,9 +164,9 @@ class Plan:
 
 def _jsonable(value: object) -> Any:
     if isinstance(value, np.generic):
-        return value.item()
+        return cast("Any", value.item())
     if isinstance(value, np.ndarray):
-        return cast("Any", value.tolist())
+        return value.tolist()
     raise TypeError(f"a plan holds plain values only, got {type(value).__name__}; convert it before planning")
 
 

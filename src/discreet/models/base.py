@@ -1,4 +1,4 @@
-"""What a model must say about itself: its records, its prior, one record's density, and what is proved of them."""
+"""What a model says about itself: records, prior, density of one record, and what is proved of them."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class Model(ABC):
         unknown = sorted(set(records) ^ set(shapes))
         if unknown:
             raise ValueError(
-                f"records must have the fields {', '.join(sorted(shapes))}, got {', '.join(sorted(records))}; "
-                "rename or add columns"
+                f"records must have the fields {', '.join(sorted(shapes))}, "
+                f"got {', '.join(sorted(records))}; rename or add columns"
             )
         checked: Records = {}
         sizes: set[int] = set()
