@@ -91,9 +91,7 @@ class LogisticRegression(Model):
         x, y = records["x"], records["y"]
         odd = int(np.count_nonzero((y != 0) & (y != 1)))
         if odd:
-            raise ValueError(
-                f"field y must be 0 or 1, got something else in {odd} records; recode the outcome"
-            )
+            raise ValueError(f"field y must be 0 or 1, got others in {odd} records; recode the outcome")
         norms = np.linalg.norm(x, axis=1)
         outside = norms > self.row_norm
         if self.out_of_range is OutOfRange.REFUSE and outside.any():

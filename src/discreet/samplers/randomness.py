@@ -43,7 +43,7 @@ class Randomness:
         """What the release may say about its randomness."""
         if self._seeded:
             return Evidence.assumed(
-                "the seed of this release is known to nobody but the data holder; whoever knows it can undo the noise",
+                "nobody but the data holder knows the seed; whoever knows it can undo the noise",
                 "a seed was given",
             )
         return Evidence.assumed(
@@ -60,7 +60,7 @@ class Randomness:
         import jax
 
         words = np.frombuffer(self._next()[:8], dtype=">u4").astype(np.uint32)
-        return jax.random.wrap_key_data(words, impl="threefry2x32")
+        return jax.random.wrap_key_data(jax.numpy.asarray(words), impl="threefry2x32")
 
     def integer(self) -> int:
         """A 63-bit integer that no other call shares, for libraries that take a seed."""
