@@ -11,8 +11,11 @@ import numpy as np
 
 from discreet.privacy import routes
 from discreet.privacy.arrays import Array
+from discreet.privacy.basic import Profile
 from discreet.privacy.pieces import Piece
 from discreet.privacy.routes import Counted
+
+_FEW, _KNOTS = 64, 400
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,16 @@ class Group(Piece):
         return 3.0**doublings * routes.renyi_sum(self.members, 2.0**doublings * np.maximum(orders, 2.0))
 
     def profile(self, epsilons: Array) -> Array:
+        if epsilons.size <= _FEW:
+            return self._deltas(epsilons)
+        # A chord in e^eps lies above the curve, so a table of knots stands for it.
+        knots = np.linspace(0.0, self.largest_loss(), _KNOTS)
+        table = Profile(self.neighbours, tuple(knots.tolist()), tuple(self._deltas(knots).tolist()))
+        return table.profile(epsilons)
+
+    def _deltas(self, epsilons: Array) -> Array:
         pieces = routes.merged(self.members)
-        each = np.atleast_1d(epsilons) / self.size
+        each = epsilons / self.size
         deltas = np.array([min(r.delta(pieces, e) for r in routes.applicable(pieces)) for e in each])
         with np.errstate(over="ignore", invalid="ignore"):
             factor = np.where(each > 0, np.expm1(self.size * each) / np.expm1(each), self.size)
