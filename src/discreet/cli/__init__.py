@@ -1,14 +1,13 @@
 """The command line: `discreet account`, `discreet demo`.
 
-Nothing here imports `discreet.privacy`, and so NumPy and SciPy, before a command runs: `discreet --help` is fast.
+Nothing here imports `discreet.privacy`, NumPy or SciPy before a command runs: `discreet --help` is fast.
 """
 
 from typing import Annotated
 
 import typer
 
-from discreet.cli.account import app as account
-from discreet.cli.demo import demo
+from discreet.cli import demo, mechanisms
 from discreet.cli.errors import OneLineErrors
 
 __all__ = ["app"]
@@ -42,5 +41,5 @@ def main(
         typer.echo(context.get_help())
 
 
-app.add_typer(account, name="account")
-app.command("demo")(demo)
+app.add_typer(mechanisms.app, name="account")
+app.command("demo")(demo.demo)

@@ -1,4 +1,4 @@
-"""Every mistake of a user is one line on stderr and exit code 2: what was wrong, given, allowed, what to do."""
+"""A mistake of a user is one line on stderr and exit code 2: what was wrong, given, allowed, what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEEDED = {
 }
 
 
-class Refused(Exception):
+class RequestError(Exception):
     """A request that cannot be met, for a reason the user can act on."""
 
 
@@ -38,8 +38,9 @@ class OneLineErrors(TyperGroup):
             return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
-        except (TyperException, Refused) as error:
-            fail(error)
+        except (TyperException, RequestError) as error:
+            typer.echo(" ".join(_sentence(error).split()), err=True)
+            code = 2
         sys.exit(code if isinstance(code, int) else 0)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -47,14 +48,8 @@ class OneLineErrors(TyperGroup):
             near = difflib.get_close_matches(args[0].lower().replace("_", "-"), self.commands, 1, 0.5)
             known = ", ".join(self.commands)
             advice = f"did you mean {near[0]}?" if near else f"the commands are {known}"
-            raise Refused(f"{ctx.command_path}: no command {args[0]!r}; {advice}")
+            raise RequestError(f"{ctx.command_path}: no command {args[0]!r}; {advice}")
         return super().resolve_command(ctx, args)
-
-
-def fail(error: Exception) -> None:
-    """Print one line and leave with exit code 2."""
-    typer.echo(" ".join(_sentence(error).split()), err=True)
-    sys.exit(2)
 
 
 def _sentence(error: Exception) -> str:
@@ -66,15 +61,18 @@ def _sentence(error: Exception) -> str:
     option = getattr(error, "option_name", None)
     if isinstance(error, typer.BadParameter):
         name = _name(error)
-        if not error.message:
+        said = error.message.removeprefix("Value error, ").rstrip(".")
+        if not said:
             return f"{where}: {name} {_NEEDED.get(name, 'is missing: give it' + advice)}"
-        return f"{where}: {name} {error.message.rstrip('.')}{'' if ';' in error.message else advice}"
+        return f"{where}: {name} {said}{'' if ';' in said else advice}"
     if option == "--neighbours" and "No such" in error.message:
-        return f"{where}: --neighbours is not a choice here, the rule is proved for one relation only; leave it out"
+        return f"{where}: --neighbours is not a choice here, one relation is proved; leave it out"
     if option and "No such" in error.message:
         near: Sequence[str] = getattr(error, "possibilities", None) or ()
         meant = f"; did you mean {' or '.join(sorted(near))}?" if near else advice
         return f"{where}: no option {option}{meant}"
+    if option and "requires an argument" in error.message:
+        return f"{where}: {option} needs a value after it, got none{advice}"
     return f"{where}: {_lower(error.message.rstrip('.'))}{advice}"
 
 

@@ -7,7 +7,7 @@ import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 _DECIMAL = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_NUMBER = re.compile(rf"({_DECIMAL})(?:/({_DECIMAL}))?")
+_NUMBER = re.compile(rf"({_DECIMAL})(?:/({_DECIMAL}))?", re.ASCII)
 _LARGEST_EXACT = 2**53
 
 
@@ -48,7 +48,9 @@ def relation(text: str) -> str:
     """Read a neighbour relation, as the library writes it."""
     value = text.strip().lower().replace("-", "_")
     if value not in {"substitute", "add_remove"}:
-        raise ValueError(f"must be substitute or add-remove, got {text!r}; choose what your statement is about")
+        raise ValueError(
+            f"must be substitute or add-remove, got {text!r}; choose what your statement is about"
+        )
     return value
 
 
@@ -85,4 +87,9 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 
 def plain(value: float) -> str:
     """A number as the user gave it."""
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}".replace("e-0", "e-")
+    if isinstance(value, int):
+        return f"{value:,}"
+    if 0 < abs(value) < 1e-3:
+        mantissa, _, exponent = f"{value:.5e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    return f"{value:.6g}"

@@ -8,6 +8,7 @@ docs/proofs/.
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import BudgetError, Calibration, calibrate
 from discreet.privacy.comparison import Approximation, gdp_central_limit
+from discreet.privacy.conjugate import gamma_poisson, normal_inverse_gamma, normal_mean
 from discreet.privacy.constructors import (
     approximate,
     barker,
@@ -52,10 +53,13 @@ __all__ = [
     "calibrate",
     "classical_epsilon",
     "dirichlet_categorical",
+    "gamma_poisson",
     "gaussian",
     "gdp_central_limit",
     "inexact",
     "laplace",
+    "normal_inverse_gamma",
+    "normal_mean",
     "normals",
     "nothing",
     "poisson_gaussian",

@@ -110,6 +110,8 @@ class BarkerBatchRenyi(_Batch):
         # In units of the smallest variance.
         x, d2 = self.spread / self.floor, self.shift**2 / self.floor
         left = 1 - orders * x
+        if x >= 1:
+            return np.full_like(orders, np.inf)
         safe = np.where(left > 0, left, 1.0)
         value = math.log1p(-x) / 2 + np.log((1 - x) / safe) / (2 * (orders - 1)) + orders * d2 / (2 * safe)
         return np.where(left > 0, value, np.inf)

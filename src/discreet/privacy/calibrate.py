@@ -50,7 +50,11 @@ class Calibration:
 
 
 def calibrate(
-    build: Callable[[float], Guarantee], budget: Budget, bracket: tuple[float, float]
+    build: Callable[[float], Guarantee],
+    budget: Budget,
+    bracket: tuple[float, float],
+    *,
+    tolerance: float = TOLERANCE,
 ) -> Calibration:
     """Find the parameter that uses the budget best: the last one that fits.
 
@@ -60,9 +64,10 @@ def calibrate(
         budget: what may be spent.
         bracket: two positive ends of the search. If both fit, the costlier end is
             the answer.
+        tolerance: how near the boundary the answer lies, relative.
 
     Returns:
-        A parameter within 1e-6 relative of the boundary, always on the side that fits.
+        A parameter within `tolerance` of the boundary, always on the side that fits.
 
     Raises:
         BudgetError: if neither end fits, with the smallest epsilon reachable.
@@ -80,14 +85,14 @@ def calibrate(
     low, high = (checks.real("bracket", end, above=0.0) for end in bracket)
     if low >= high:
         raise ValueError(f"bracket must be two increasing positive numbers, got {bracket}; swap them")
-    search = _Search(build, budget)
+    search = _Search(build, budget, checks.real("tolerance", tolerance, at_least=1e-12, at_most=0.1))
     ends = _End(low, search.quick(low)), _End(high, search.quick(high))
     if ends[0].fits != ends[1].fits:
         start = _crossing(search.quick, *_sorted(ends), tolerance=1e-2)
         return search.found(search.outward(start.value, far=_sorted(ends)[1].value))
     ends = _End(low, search.exact(low)), _End(high, search.exact(high))
     if ends[0].fits != ends[1].fits:
-        return search.found(_crossing(search.exact, *_sorted(ends), tolerance=TOLERANCE).value)
+        return search.found(_crossing(search.exact, *_sorted(ends), tolerance=tolerance).value)
     if not ends[0].fits:
         search.refuse(min(ends, key=lambda end: end.excess), bracket)
     return search.found(max(ends, key=lambda end: end.excess).value)
@@ -112,8 +117,8 @@ def _sorted(ends: tuple[_End, _End]) -> tuple[_End, _End]:
 class _Search:
     """Evaluates parameters against the budget, and counts how often."""
 
-    def __init__(self, build: Callable[[float], Guarantee], budget: Budget) -> None:
-        self.build, self.budget, self.probes = build, budget, 0
+    def __init__(self, build: Callable[[float], Guarantee], budget: Budget, tolerance: float) -> None:
+        self.build, self.budget, self.tolerance, self.probes = build, budget, tolerance, 0
 
     def exact(self, value: float) -> float:
         """Excess by the guarantee's best route."""
@@ -137,15 +142,17 @@ class _Search:
 
     def outward(self, start: float, far: float) -> float:
         """From a parameter that fits, towards the end that is not known to."""
-        fit = _End(start, self.exact(start))
-        step = max(2 * TOLERANCE, 1.05 * min(-fit.excess, 1.0))
+        fit, slope = _End(start, self.exact(start)), 1.0
         while fit.value != far:
             span = math.log(far / fit.value)
+            # To where the last slope meets the budget, and a little further.
+            step = max(2 * self.tolerance, 1.1 * min(-fit.excess, 3.0) / slope)
             value = far if step >= abs(span) else fit.value * math.exp(math.copysign(step, span))
             end = _End(value, self.exact(value))
             if not end.fits:
-                return _crossing(self.exact, fit, end, tolerance=TOLERANCE).value
-            fit, step = end, 2 * step
+                return _crossing(self.exact, fit, end, tolerance=self.tolerance).value
+            slope = min(max((end.excess - fit.excess) / step, 0.1), 10.0)
+            fit = end
         return far
 
     def found(self, value: float) -> Calibration:

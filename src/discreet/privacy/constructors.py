@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, cast, overload
 
 import numpy as np
 
-from discreet.privacy import basic, checks, conversion
+from discreet.privacy import basic, checks
 from discreet.privacy.barker import BarkerBatch, BarkerBatchPublished, BarkerBatchRenyi
 from discreet.privacy.comparison import Approximation, as_published
+from discreet.privacy.conversion import classical
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.neighbours import Neighbours, as_neighbours
 from discreet.privacy.pieces import Piece
 from discreet.privacy.posterior import BetaBernoulli, DirichletCategorical
-from discreet.privacy.routes import renyi_sum
+from discreet.privacy.routes import RenyiSum
 from discreet.privacy.subsampled import PoissonGaussian, WithoutReplacement
 
 Relation = Neighbours | str
@@ -391,6 +393,4 @@ def dirichlet_categorical(concentration: Sequence[float], *, weight: float = 1.0
 def classical_epsilon(guarantee: Guarantee, delta: float) -> float:
     """Epsilon by the Renyi sum and the classical conversion (Mironov 2017), for comparison."""
     checks.real("delta", delta, above=0.0, below=1.0)
-    return conversion.epsilon_from_renyi(
-        lambda orders: renyi_sum(guarantee.pieces, orders), delta, conversion.classical
-    )
+    return guarantee.solved(delta, partial(RenyiSum(conversion=classical).epsilon, guarantee.pieces))

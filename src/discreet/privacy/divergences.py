@@ -158,12 +158,28 @@ def hockey_stick_betas(epsilons: ArrayLike, a: ArrayLike, b: ArrayLike, weight: 
     """
     eps, a, b = (np.asarray(v, dtype=float) for v in (epsilons, a, b))
     offset = special.betaln(a, b + weight) - special.betaln(a + weight, b)
-    below_one = special.expit(-(eps - offset) / weight)  # 1 - t, exact near t = 1
-    p_tail = special.betainc(b, a + weight, below_one)
-    q_tail = special.betainc(b + weight, a, below_one)
-    with np.errstate(over="ignore"):
-        gap = p_tail - np.where(q_tail > 0, np.exp(np.minimum(eps, 700.0)) * q_tail, 0.0)
-    return np.asarray(np.clip(gap, 0.0, 1.0), dtype=np.float64)
+    crossing = (eps - offset) / weight  # logit of t
+    log_p = _log_beta_tail(crossing, a + weight, b)
+    log_q = _log_beta_tail(crossing, a, b + weight)
+    with np.errstate(invalid="ignore"):
+        gap = np.exp(log_p) * -np.expm1(np.minimum(eps + log_q - log_p, 0.0))
+    return np.asarray(np.where(np.isneginf(log_p), 0.0, gap), dtype=np.float64)
+
+
+@np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
+def _log_beta_tail(logit: Array, a: Array, b: Array) -> Array:
+    """Log P(Beta(a, b) > t) at logit t.
+
+    Within e^-40 of either end only the leading power is left, and it is exact to
+    rounding; between, the smaller of t and 1 - t is handed to the incomplete beta.
+    """
+    log_beta = special.betaln(a, b)
+    near_one = b * special.log_expit(-logit) - np.log(b) - log_beta
+    near_zero = np.log(-np.expm1(np.minimum(a * special.log_expit(logit) - np.log(a) - log_beta, 0.0)))
+    upper = special.betainc(b, a, special.expit(-logit))
+    lower = special.betaincc(a, b, special.expit(logit))
+    between = np.log(np.where(logit > 0, upper, lower))
+    return np.where(logit > 40, near_one, np.where(logit < -40, near_zero, between))
 
 
 def renyi_betas(orders: ArrayLike, a: ArrayLike, b: ArrayLike, weight: float) -> Array:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from discreet.privacy.pieces import Piece, one
 from discreet.privacy.routes import Counted
 
 _FORMAT = 1
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -53,24 +55,22 @@ class Guarantee:
     neighbours: Neighbours
     inexactness: float = 0.0
 
+    def __post_init__(self) -> None:
+        checks.real("inexactness", self.inexactness, at_least=0.0)
+        for piece, count in self.pieces:
+            checks.integer("count", count, at_least=1)
+            if piece.neighbours != self.neighbours:
+                raise ValueError(
+                    f"a guarantee for {self.neighbours} neighbours has a piece for {piece.neighbours} "
+                    "neighbours; restate one of them in the relation of the other"
+                )
+
     # --- questions ------------------------------------------------------------
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon this guarantee proves at `delta`, infinite if none."""
         checks.real("delta", delta, at_least=0.0, below=1.0)
-        if self.inexactness == 0:
-            return self._epsilon_exact(delta)
-        # epsilon -> epsilon_exact(delta - (1 + e^epsilon) gamma) increases to its least fixed point.
-        epsilon = 0.0
-        for _ in range(200):
-            left = delta - (1 + math.exp(min(epsilon, 700.0))) * self.inexactness
-            step = self._epsilon_exact(left) if left > 0 else math.inf
-            if step <= epsilon:
-                return epsilon
-            if not math.isfinite(step):
-                return math.inf
-            epsilon = step + 1e-9 * step
-        return math.inf
+        return self.solved(delta, self._epsilon_exact)
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta this guarantee proves at `epsilon`."""
@@ -90,8 +90,12 @@ class Guarantee:
 
     def by_route(self, delta: float) -> dict[str, float]:
         """Each route's epsilon at `delta`; `epsilon` is their minimum."""
+        checks.real("delta", delta, at_least=0.0, below=1.0)
         pieces = routes.merged(self.pieces)
-        found = {route.name: route.epsilon(pieces, delta) for route in routes.applicable(pieces)}
+        found = {
+            route.name: self.solved(delta, partial(route.epsilon, pieces))
+            for route in routes.applicable(pieces)
+        }
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def fits(self, budget: Budget) -> bool:
@@ -193,13 +197,29 @@ class Guarantee:
 
     # --- inside ---------------------------------------------------------------
 
+    def solved(self, delta: float, exact: Callable[[float], float]) -> float:
+        """The smallest epsilon at `delta`, from the epsilons that hold but for the inexactness."""
+        if self.inexactness == 0:
+            return exact(delta)
+        # epsilon -> exact(delta - (1 + e^epsilon) inexactness) increases to its least fixed point.
+        epsilon = 0.0
+        for _ in range(200):
+            left = delta - (1 + math.exp(min(epsilon, 700.0))) * self.inexactness
+            step = exact(left) if left > 0 else math.inf
+            if step <= epsilon or not math.isfinite(step):
+                return max(step, epsilon)
+            epsilon = step + 1e-9 * step
+        return math.inf
+
     def _epsilon_exact(self, delta: float) -> float:
         pieces = routes.merged(self.pieces)
         return min((route.epsilon(pieces, delta) for route in routes.applicable(pieces)), default=0.0)
 
     def _delta_exact(self, epsilon: float) -> float:
         pieces = routes.merged(self.pieces)
-        return min((route.delta(pieces, epsilon) for route in routes.applicable(pieces)), default=0.0)
+        delta = min((route.delta(pieces, epsilon) for route in routes.applicable(pieces)), default=0.0)
+        # A delta too small for a float is not zero.
+        return max(delta, _SMALLEST) if epsilon < routes.pure_sum(pieces) else delta
 
 
 def _counted(pieces: Counted) -> Counted:

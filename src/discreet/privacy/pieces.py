@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.privacy import checks
 from discreet.privacy.arrays import Array
 from discreet.privacy.neighbours import Neighbours, as_neighbours
 
@@ -40,6 +41,10 @@ class Piece(ABC):
     neighbours: Neighbours
 
     kinds: ClassVar[dict[str, type[Piece]]] = {}
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _refuse_bad_numbers(field.name, getattr(self, field.name))
 
     def __init_subclass__(cls) -> None:
         Piece.kinds[cls.__name__] = cls
@@ -76,7 +81,8 @@ class Piece(ABC):
         if math.isfinite(worst := self.pure()):
             return worst
         low, high = 0.0, 1.0
-        floor = float(self.profile(np.array([1e5]))[0]) + 1e-18
+        rest = one(self.profile, 1e5)  # what no epsilon removes, unless losses are larger still
+        floor = (rest if rest < 0.5 else 0.0) + 1e-18
         while self.profile(np.array([high]))[0] > floor and high < 1e5:
             low, high = high, 2 * high
         for _ in range(12):
@@ -110,6 +116,15 @@ class Piece(ABC):
         values = {name: _rebuild(value) for name, value in values.items()}
         values["neighbours"] = as_neighbours(values["neighbours"])
         return Piece.kinds[kind](**values)
+
+
+def _refuse_bad_numbers(name: str, value: object) -> None:
+    """A price is made of finite, non-negative numbers, wherever it was read from."""
+    if isinstance(value, tuple):
+        for item in cast("tuple[object, ...]", value):
+            _refuse_bad_numbers(name, item)
+    elif not isinstance(value, (str, Piece)):
+        checks.real(name, cast("float", value), at_least=0.0)
 
 
 def _plain(value: object) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.privacy.arrays import Array
 from discreet.privacy.basic import Gaussian
-from discreet.privacy.conversion import delta_at, epsilon_from_renyi
+from discreet.privacy.conversion import Conversion, delta_at, epsilon_from_renyi, improved
 from discreet.privacy.pieces import Piece, one
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ CONVOLUTION_ALLOWANCE = 1e-11
 """Added to every delta that came out of an FFT; its error is measured in tests/privacy/test_routes.py."""
 
 _FINEST, _COARSEST = 1e-8, 1e-4
+_HOPELESS = 2e4
 _MOST_CELLS = 2**21
 
 
@@ -67,16 +68,17 @@ class PureSum:
 
 @dataclass(frozen=True)
 class RenyiSum:
-    """Renyi divergences add at every order; then the improved conversion."""
+    """Renyi divergences add at every order; then a conversion to epsilon, the improved one by default."""
 
     name: str = "sum of Renyi divergences"
+    conversion: Conversion = improved
 
     def epsilon(self, pieces: Counted, delta: float) -> float:
         aside = slack(pieces)
         if delta <= aside:
             return math.inf
         rest = (delta - aside) / (1 - aside)
-        return ROUND_UP * epsilon_from_renyi(lambda orders: renyi_sum(pieces, orders), rest)
+        return ROUND_UP * epsilon_from_renyi(lambda o: renyi_sum(pieces, o), rest, self.conversion)
 
     def delta(self, pieces: Counted, epsilon: float) -> float:
         aside = slack(pieces)
@@ -108,14 +110,14 @@ class LossDistribution:
     name: str = "convolution of privacy losses"
 
     def epsilon(self, pieces: Counted, delta: float) -> float:
-        if not pieces or delta <= CONVOLUTION_ALLOWANCE:
+        if not pieces or delta <= CONVOLUTION_ALLOWANCE or (whole := convolve(pieces)) is None:
             return math.inf
-        return ROUND_UP * convolve(pieces).get_epsilon_for_delta(delta - CONVOLUTION_ALLOWANCE)
+        return (1 + 1e-9) * whole.get_epsilon_for_delta(delta - CONVOLUTION_ALLOWANCE)
 
     def delta(self, pieces: Counted, epsilon: float) -> float:
-        if not pieces:
+        if not pieces or (whole := convolve(pieces)) is None:
             return 1.0
-        return min(1.0, float(convolve(pieces).get_delta_for_epsilon(epsilon)) + CONVOLUTION_ALLOWANCE)
+        return min(1.0, float(whole.get_delta_for_epsilon(epsilon)) + CONVOLUTION_ALLOWANCE)
 
 
 ROUTES: tuple[Route, ...] = (PureSum(), RenyiSum(), SingleProfile(), LossDistribution())
@@ -146,8 +148,10 @@ def merged(pieces: Counted) -> Counted:
 
 def slack(pieces: Counted) -> float:
     """Probability that some piece leaves the event on which its pure and Renyi bounds hold."""
-    kept = sum(count * math.log1p(-min(piece.slack, 1 - 1e-16)) for piece, count in pieces)
-    return -math.expm1(kept) * ROUND_UP
+    slacks = [(piece.slack, count) for piece, count in pieces if piece.slack > 0]
+    if len(slacks) == 1 and slacks[0][1] == 1:
+        return slacks[0][0]
+    return -math.expm1(sum(count * math.log1p(-min(s, 1 - 1e-16)) for s, count in slacks)) * ROUND_UP
 
 
 def pure_sum(pieces: Counted) -> float:
@@ -165,9 +169,11 @@ def renyi_sum(pieces: Counted, orders: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def convolve(pieces: Counted) -> PrivacyLossDistribution:
-    """The loss distribution of the whole composition."""
+def convolve(pieces: Counted) -> PrivacyLossDistribution | None:
+    """The loss distribution of the whole; None where losses in the ten thousands make it pointless."""
     interval = grid_width(pieces)
+    if interval * _MOST_CELLS > _HOPELESS:
+        return None
     parts = [
         piece.loss_distribution(interval).self_compose(count)
         if count > 1
@@ -183,10 +189,11 @@ def grid_width(pieces: Counted) -> float:
     Rounding a loss to a grid of width h adds at most h^2/4 to its variance, so h is
     a twentieth of the root mean square loss. Any width is sound.
     """
+    reaches = [(piece.largest_loss(), count) for piece, count in pieces]
     variances = [(count, (2.5 * one(piece.profile, 0.0)) ** 2) for piece, count in pieces]
-    count, variance = sum(c for c, _ in variances), math.fsum(c * v for c, v in variances)
+    count, variance = sum(c for _, c in reaches), math.fsum(c * v for c, v in variances)
     width = min(max(0.05 * math.sqrt(variance / count), _FINEST), _COARSEST)
-    reach = variance + 12 * math.sqrt(variance) + max(piece.largest_loss() for piece, _ in pieces)
+    reach = variance + 12 * math.sqrt(variance) + max(r for r, _ in reaches)
     return max(width, reach / _MOST_CELLS)
 
 
