@@ -8,16 +8,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet import privacy
+    from discreet import data, mechanisms, models, privacy
+    from discreet.ledger import Ledger
     from discreet.privacy import Budget
 
     __version__: str
 
-__all__ = ["Budget", "__version__", "privacy"]
+__all__ = ["Budget", "Ledger", "__version__", "data", "mechanisms", "models", "privacy"]
 
 # Public name -> where it lives: "module", or "module:attribute".
 _HOME = {
     "Budget": "discreet.privacy:Budget",
+    "Ledger": "discreet.ledger:Ledger",
+    "data": "discreet.data",
+    "mechanisms": "discreet.mechanisms",
+    "models": "discreet.models",
     "privacy": "discreet.privacy",
 }
 

@@ -13,12 +13,14 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.mechanisms.interruption import run
 from discreet.mechanisms.release import Release
 from discreet.models.base import Model, Records, count
 from discreet.privacy import Evidence, Guarantee, Neighbours
@@ -54,10 +56,12 @@ class Drawn:
 class Mechanism(ABC):
     """A published mechanism, configured and without data."""
 
-    @property
-    @abstractmethod
-    def model(self) -> Model:
-        """The model whose records it takes."""
+    if TYPE_CHECKING:  # at run time a subclass has it as a field of its dataclass, or as a property
+
+        @property
+        @abstractmethod
+        def model(self) -> Model:
+            """The model whose records it takes."""
 
     @abstractmethod
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
@@ -113,6 +117,10 @@ class Plan:
             ledger: where the spend is recorded, durably, before any draw exists.
             purpose: what the ledger notes.
             progress: show a progress bar that tells nothing about the data.
+
+        Raises:
+            Interrupted: on Ctrl-C, for mechanisms that run in steps; it holds what was
+                drawn so far, and resumes.
         """
         checked = self.mechanism.model.validate(records)
         if self.size is not None and count(checked) != self.size:
@@ -123,15 +131,18 @@ class Plan:
         if ledger is not None:
             ledger.spend(self.guarantee, purpose, plan=self.hash())
         randomness = Randomness(key)
-        drawn = self.mechanism.draw(self, checked, randomness, progress=progress)
-        return Release(
-            draws=drawn.draws,
-            guarantee=self.guarantee,
-            evidence=(*self.evidence, *drawn.evidence, randomness.evidence),
-            provenance={"plan": self.to_dict(), "plan_hash": self.hash(), "versions": _versions()},
-            diagnostics=drawn.diagnostics,
-            model=self.mechanism.model,
-        )
+
+        def released(drawn: Drawn) -> Release:
+            return Release(
+                draws=drawn.draws,
+                guarantee=self.guarantee,
+                evidence=(*self.evidence, *drawn.evidence, randomness.evidence),
+                provenance={"plan": self.to_dict(), "plan_hash": self.hash(), "versions": _versions()},
+                diagnostics=drawn.diagnostics,
+                model=self.mechanism.model,
+            )
+
+        return run(partial(self.mechanism.draw, self, checked, randomness, progress=progress), released)
 
     def describe(self) -> str:
         """The plan in words: what runs, what it costs, for whom, and what that rests on."""

@@ -1,6 +1,45 @@
 """Likelihoods and priors with proven bounds per record."""
 
 from discreet.models.base import Bound, Model, Records, Theta
+from discreet.models.families import (
+    BetaBernoulli,
+    ConjugateFamily,
+    DirichletCategorical,
+    GammaPoisson,
+    NormalInverseGamma,
+    NormalKnownVariance,
+)
+from discreet.models.linear import LinearRegression
 from discreet.models.logistic import LogisticRegression
+from discreet.models.losses import BetaDivergence, ClippedGibbs, Gibbs, Loss
+from discreet.models.neural_regression import NeuralClassification, NeuralRegression
+from discreet.models.numpyro_model import NumPyroModel, from_numpyro
+from discreet.models.poisson import PoissonRegression
+from discreet.models.probit import ProbitRegression
+from discreet.models.softmax import SoftmaxRegression
 
-__all__ = ["Bound", "LogisticRegression", "Model", "Records", "Theta"]
+__all__ = [
+    "BetaBernoulli",
+    "BetaDivergence",
+    "Bound",
+    "ClippedGibbs",
+    "ConjugateFamily",
+    "DirichletCategorical",
+    "GammaPoisson",
+    "Gibbs",
+    "LinearRegression",
+    "LogisticRegression",
+    "Loss",
+    "Model",
+    "NeuralClassification",
+    "NeuralRegression",
+    "NormalInverseGamma",
+    "NormalKnownVariance",
+    "NumPyroModel",
+    "PoissonRegression",
+    "ProbitRegression",
+    "Records",
+    "SoftmaxRegression",
+    "Theta",
+    "from_numpyro",
+]

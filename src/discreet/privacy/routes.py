@@ -149,6 +149,8 @@ def merged(pieces: Counted) -> Counted:
 def slack(pieces: Counted) -> float:
     """Probability that some piece leaves the event on which its pure and Renyi bounds hold."""
     slacks = [(piece.slack, count) for piece, count in pieces if piece.slack > 0]
+    if not slacks:
+        return 0.0
     if len(slacks) == 1 and slacks[0][1] == 1:
         return slacks[0][0]
     return -math.expm1(sum(count * math.log1p(-min(s, 1 - 1e-16)) for s, count in slacks)) * ROUND_UP
