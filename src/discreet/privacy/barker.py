@@ -16,12 +16,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.privacy import divergences
+from discreet.privacy import chords, divergences
 from discreet.privacy.arrays import Array
 from discreet.privacy.conversion import delta_from_renyi
 from discreet.privacy.pieces import Piece
 
-_CELLS = 256
+_CELLS, _KNOTS = 256, 1024
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class BarkerBatch(_Batch):
         # Above d^2/2v the widest P is the worst (Lemma 3) and the narrower P never is (Lemma 4).
         unproved = epsilons < d**2 / (2 * v) if self._narrow_is_dominated() else np.full(epsilons.shape, True)
         if unproved.any():
-            result[unproved] = np.maximum(result[unproved], self._by_cells(epsilons[unproved]))
+            covered = chords.at_knots(self._by_cells, epsilons[unproved], knots=_KNOTS)
+            result[unproved] = np.maximum(result[unproved], covered)
         return np.minimum(result, 1.0)
 
     def _narrow_is_dominated(self) -> bool:

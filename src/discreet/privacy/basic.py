@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.privacy import divergences
+from discreet.privacy import chords, divergences
 from discreet.privacy.arrays import Array
 from discreet.privacy.conversion import delta_from_renyi
 from discreet.privacy.pieces import Piece
@@ -249,13 +249,7 @@ class Profile(Piece):
         return self.epsilons[-1] if self.deltas[-1] == 0 else math.inf
 
     def profile(self, epsilons: Array) -> Array:
-        known, deltas = np.array(self.epsilons), np.array(self.deltas)
-        right = np.clip(np.searchsorted(known, epsilons, side="left"), 1, len(known) - 1)
-        left = right - 1
-        weight = np.expm1(np.minimum(epsilons, known[right]) - known[left]) / np.expm1(
-            known[right] - known[left]
-        )
-        return deltas[left] + weight * (deltas[right] - deltas[left])
+        return chords.along(np.array(self.epsilons), np.array(self.deltas), epsilons)
 
     def largest_loss(self) -> float:
         return self.epsilons[-1]

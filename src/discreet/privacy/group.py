@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.privacy import routes
+from discreet.privacy import chords, routes
 from discreet.privacy.arrays import Array
-from discreet.privacy.basic import Profile
 from discreet.privacy.pieces import Piece
 from discreet.privacy.routes import Counted
 
-_FEW, _KNOTS = 64, 400
+_KNOTS = 400
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,7 @@ class Group(Piece):
         return 3.0**doublings * routes.renyi_sum(self.members, 2.0**doublings * np.maximum(orders, 2.0))
 
     def profile(self, epsilons: Array) -> Array:
-        if epsilons.size <= _FEW:
-            return self._deltas(epsilons)
-        # A chord in e^eps lies above the curve, so a table of knots stands for it.
-        knots = np.linspace(0.0, self.largest_loss(), _KNOTS)
-        table = Profile(self.neighbours, tuple(knots.tolist()), tuple(self._deltas(knots).tolist()))
-        return table.profile(epsilons)
+        return chords.at_knots(self._deltas, epsilons, knots=_KNOTS)
 
     def _deltas(self, epsilons: Array) -> Array:
         pieces = routes.merged(self.members)
