@@ -88,8 +88,10 @@ def calibrate(
     search = _Search(build, budget, checks.real("tolerance", tolerance, at_least=1e-12, at_most=0.1))
     ends = _End(low, search.quick(low)), _End(high, search.quick(high))
     if ends[0].fits != ends[1].fits:
-        start = _crossing(search.quick, *_sorted(ends), tolerance=1e-2)
-        return search.found(search.outward(start.value, far=_sorted(ends)[1].value))
+        inner, outer = _sorted(ends)
+        start = _crossing(search.quick, inner, outer, tolerance=1e-2)
+        if (best := search.outward(start.value, far=outer.value)) is not None:
+            return search.found(best)
     ends = _End(low, search.exact(low)), _End(high, search.exact(high))
     if ends[0].fits != ends[1].fits:
         return search.found(_crossing(search.exact, *_sorted(ends), tolerance=tolerance).value)
@@ -140,9 +142,11 @@ class _Search:
             return min(0.0, math.log(epsilon / self.budget.epsilon)) if epsilon > 0 else -math.inf
         return max(math.log(epsilon / self.budget.epsilon), 1e-300)
 
-    def outward(self, start: float, far: float) -> float:
-        """From a parameter that fits, towards the end that is not known to."""
+    def outward(self, start: float, far: float) -> float | None:
+        """From a parameter that fits (None if it does not after all), towards the end not known to."""
         fit, slope = _End(start, self.exact(start)), 1.0
+        if not fit.fits:
+            return None
         while fit.value != far:
             span = math.log(far / fit.value)
             # To where the last slope meets the budget, and a little further.

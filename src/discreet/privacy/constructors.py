@@ -372,8 +372,8 @@ def dirichlet_categorical(concentration: Sequence[float], *, weight: float = 1.0
     """One draw from the Dirichlet posterior of any number of categorical records, under substitution.
 
     Args:
-        concentration: the prior, one positive number per category, three at least
-            (for two categories `beta_bernoulli` is sharper).
+        concentration: the prior, one positive number per category, two at least (for
+            just two, `beta_bernoulli` is sharper).
         weight: what each record counts (paper R's r).
 
     References: Geumlek, Song & Chaudhuri 2017, Corollary 2; docs/proofs/conjugate_posteriors.md.

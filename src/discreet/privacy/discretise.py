@@ -37,6 +37,10 @@ def dominating_distribution(
     negative = positive[:0:-1]
     mirrored = -np.expm1(-negative) + np.exp(-negative) * deltas[:0:-1]
     curve = np.clip(np.concatenate([mirrored, deltas]), 0.0, 1.0)
+    # Each half is convex; where they meet, a loose profile may not be.
+    before, at, after = curve[last - 1 : last + 2]
+    if (after - at) / math.expm1(interval) < (at - before) / -math.expm1(-interval) * (1 + 1e-9):
+        curve = lower_envelope(np.concatenate([-negative, positive]), curve)
     return PrivacyLossDistribution(
         pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -last, last, curve)
     )

@@ -25,6 +25,7 @@ LogPartition = Callable[[Array], float]
 
 _ROOT_HALF_PI = np.sqrt(np.pi / 2)
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2 * np.pi)
+_UP, _DOWN = 1 + 6e-16, 1 - 6e-16
 
 
 # --- normal against normal ---------------------------------------------------
@@ -70,8 +71,9 @@ def _tail_gap(u: Array, sd_p: float, v: Array, sd_q: float, eps: Array) -> Array
     """P(X > t) - e^eps Q(X > t) where t lies u above P's mean and v above Q's."""
     z_p, z_q = u / sd_p, v / sd_q
     density = np.exp(-(z_p**2) / 2 - _LOG_ROOT_TWO_PI) / sd_p
-    mills = density * _ROOT_HALF_PI * (sd_p * _erfcx(z_p) - sd_q * _erfcx(z_q))
-    direct = special.ndtr(-z_p) - np.exp(np.minimum(eps + special.log_ndtr(-z_q), 700.0))
+    # The two terms may nearly cancel, so their rounding is added, not hoped away.
+    mills = density * _ROOT_HALF_PI * (sd_p * _erfcx(z_p) * _UP - sd_q * _erfcx(z_q) * _DOWN)
+    direct = special.ndtr(-z_p) * _UP - np.exp(np.minimum(eps + special.log_ndtr(-z_q), 700.0)) * _DOWN
     return np.where((z_p > -1) & (z_q > -1), np.where(density > 0, mills, 0.0), direct)
 
 

@@ -119,7 +119,9 @@ def _poisson_renyi(piece: PoissonGaussian) -> RenyiCurve:
 
 
 def _mixture_renyi(q: float, s: float, orders: Array, neighbours: Neighbours) -> Array:
-    x = np.arange(-2 - 14 * s, orders[-1] + 14 * s, min(s / 4, s**2 / 2))
+    # The components of the integrand lie between -1 and the order, or 2 order - 1 under substitution.
+    reach = 2 * orders[-1] if neighbours is Neighbours.SUBSTITUTE else orders[-1]
+    x = np.arange(-2 - 14 * s, reach + 14 * s, min(s / 4, s**2 / 2))
     log_rest = math.log1p(-q) if q < 1 else -math.inf
     log_p = np.logaddexp(log_rest, math.log(q) + (2 * x - 1) / (2 * s**2))
     log_q = np.zeros_like(x)
