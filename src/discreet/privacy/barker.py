@@ -21,7 +21,7 @@ from discreet.privacy.arrays import Array
 from discreet.privacy.conversion import delta_from_renyi
 from discreet.privacy.pieces import Piece
 
-_CELLS, _KNOTS = 256, 1024
+_CELLS, _KNOTS = 64, 512
 
 
 @dataclass(frozen=True)

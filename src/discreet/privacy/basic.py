@@ -26,12 +26,12 @@ class Pure(Piece):
         return self.epsilon
 
     def renyi(self, orders: Array) -> Array:
-        p = _heads(self.epsilon)
-        return divergences.renyi_two_point(orders, p, 1 - p) if p < 1 else np.full_like(orders, self.epsilon)
+        return divergences.renyi_randomised_response(orders, self.epsilon)
 
     def profile(self, epsilons: Array) -> Array:
         # (e^eps0 - e^eps) / (1 + e^eps0), written so that large epsilons do not overflow.
-        return np.maximum(-np.expm1(epsilons - self.epsilon), 0.0) * _heads(self.epsilon)
+        below = np.minimum(epsilons - self.epsilon, 0.0)
+        return -np.expm1(below) * _heads(self.epsilon)
 
     def for_group(self, size: int) -> Piece:
         return Pure(self.neighbours, size * self.epsilon)
@@ -105,8 +105,8 @@ class BoundedRange(Piece):
         t = np.clip(np.log1p(-1 / o) + log_gap - log_low, 0.0, w)
         log_mean = t * (o - 1) + log_gap + np.log1p(-np.minimum(np.exp(t - log_gap + log_low), 1 - 1e-16))
         log_mean -= w + math.log(-math.expm1(-w))
-        exact = np.maximum(log_mean / (o - 1), 0.0)
-        return np.minimum(np.minimum(exact * (1 + 1e-12) + 1e-15, o * w**2 / 8), w)
+        exact = np.maximum(log_mean / (o - 1), 0.0) * (1 + 1e-12) + 4e-15 * (1 + w * o) / (o - 1)
+        return np.minimum(np.minimum(exact, o * w**2 / 8), w)
 
     def profile(self, epsilons: Array) -> Array:
         # sup over t of P(loss = t)(1 - e^(eps - t)) = (e^(w/2) - e^(eps/2))^2 / (e^w - 1).
@@ -128,6 +128,9 @@ class ZCDP(Piece):
 
     rho: float
 
+    def pure(self) -> float:
+        return 0.0 if self.rho == 0 else math.inf
+
     def renyi(self, orders: Array) -> Array:
         return self.rho * orders
 
@@ -147,8 +150,12 @@ class Gaussian(Piece):
 
     mu: float
 
+    def pure(self) -> float:
+        return 0.0 if self.mu == 0 else math.inf
+
+    @np.errstate(over="ignore")
     def renyi(self, orders: Array) -> Array:
-        return orders * self.mu**2 / 2
+        return orders * np.float64(self.mu) ** 2 / 2
 
     def profile(self, epsilons: Array) -> Array:
         if self.mu == 0:
@@ -169,6 +176,9 @@ class Normals(Piece):
     shift: float
     sd_p: float
     sd_q: float
+
+    def pure(self) -> float:
+        return 0.0 if self.shift == 0 and self.sd_p == self.sd_q else math.inf
 
     def renyi(self, orders: Array) -> Array:
         there = divergences.renyi_normals(orders, self.shift, self.sd_p, self.sd_q)
@@ -215,6 +225,10 @@ class RenyiCurve(Piece):
     orders: tuple[float, ...]
     values: tuple[float, ...]
 
+    def pure(self) -> float:
+        return 0.0 if self.values[-1] == 0 else math.inf
+
+    @np.errstate(over="ignore", invalid="ignore")
     def renyi(self, orders: Array) -> Array:
         known, values = np.array(self.orders), np.array(self.values)
         right = np.clip(np.searchsorted(known, orders, side="left"), 0, len(known) - 1)
@@ -246,7 +260,7 @@ class Profile(Piece):
     deltas: tuple[float, ...]
 
     def pure(self) -> float:
-        return self.epsilons[-1] if self.deltas[-1] == 0 else math.inf
+        return next((e for e, d in zip(self.epsilons, self.deltas, strict=True) if d == 0), math.inf)
 
     def profile(self, epsilons: Array) -> Array:
         return chords.along(np.array(self.epsilons), np.array(self.deltas), epsilons)

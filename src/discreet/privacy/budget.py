@@ -27,7 +27,7 @@ class Budget:
 
     epsilon: float
     delta: float = 0.0
-    neighbours: Neighbours | None = None
+    neighbours: Neighbours | str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.real("epsilon", self.epsilon, above=0.0))

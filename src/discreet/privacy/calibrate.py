@@ -82,7 +82,14 @@ def calibrate(
         >>> found.guarantee.epsilon(1e-6) <= 1.0
         True
     """
-    low, high = (checks.real("bracket", end, above=0.0) for end in bracket)
+    if not isinstance(budget, Budget):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"budget must be a Budget, got {budget!r}; write Budget(epsilon, delta)")
+    try:
+        low, high = (checks.real("bracket", end, above=0.0) for end in bracket)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"bracket must be two increasing positive numbers, got {bracket!r}; {error}"
+        ) from None
     if low >= high:
         raise ValueError(f"bracket must be two increasing positive numbers, got {bracket}; swap them")
     search = _Search(build, budget, checks.real("tolerance", tolerance, at_least=1e-12, at_most=0.1))
@@ -125,17 +132,23 @@ class _Search:
     def exact(self, value: float) -> float:
         """Excess by the guarantee's best route."""
         self.probes += 1
-        guarantee = self.build(value)
-        guarantee.check_relation(self.budget)
+        guarantee = self._built(value)
         return self._excess(guarantee.epsilon(self.budget.delta))
 
     def quick(self, value: float) -> float:
         """Excess by the Renyi sum alone: an upper bound of `exact` that costs little."""
-        guarantee = self.build(value)
-        guarantee.check_relation(self.budget)
+        guarantee = self._built(value)
         if guarantee.inexactness > 0:
             return math.inf
         return self._excess(RenyiSum().epsilon(guarantee.pieces, self.budget.delta))
+
+    def _built(self, value: float) -> Guarantee:
+        guarantee = self.build(value)
+        if not isinstance(guarantee, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance]
+            kind = type(guarantee).__name__
+            raise TypeError(f"build must return a Guarantee, got {kind}; return what a constructor made")
+        guarantee.check_relation(self.budget)
+        return guarantee
 
     def _excess(self, epsilon: float) -> float:
         if epsilon <= self.budget.epsilon:

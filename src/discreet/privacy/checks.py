@@ -20,7 +20,10 @@ def real(
     allowed = _interval(above, at_least, at_most, below)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number {allowed}, got {type(value).__name__} {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not (math.isfinite(number) and above < number < below and at_least <= number <= at_most):
         raise ValueError(f"{name} must be a finite number {allowed}, got {value!r}")
     return number

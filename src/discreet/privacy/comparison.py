@@ -57,7 +57,7 @@ def gdp_central_limit(rate: float, sigma: float, steps: int) -> Approximation:
     checks.real("rate", rate, above=0.0, at_most=1.0)
     checks.real("sigma", sigma, above=0.0)
     checks.integer("steps", steps, at_least=1)
-    mu = rate * math.sqrt(steps * math.expm1(sigma**-2))
+    mu = rate * math.sqrt(steps * math.expm1(min(sigma**-2, 700.0)))
     limit = ((Gaussian(Neighbours.ADD_REMOVE, mu), 1),)
     return Approximation(
         "Gaussian central limit",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from numbers import Real
 from typing import Literal, cast, overload
 
 import numpy as np
@@ -25,6 +25,22 @@ Relation = Neighbours | str
 
 def _guarantee(piece: Piece, times: int = 1) -> Guarantee:
     return Guarantee(((piece, times),) if times else (), piece.neighbours)
+
+
+def _bound(name: str, value: object) -> float:
+    """A value of a curve, which may be infinite."""
+    if isinstance(value, bool) or not isinstance(value, (Real, np.generic)):
+        raise TypeError(
+            f"{name} must give real numbers, got {type(value).__name__} {value!r}; check what it holds"
+        )
+    return float(cast("float", value))
+
+
+def _require_function(name: str, value: object) -> None:
+    if not callable(value):
+        raise TypeError(
+            f"{name} must be a function or a table, got {type(value).__name__} {value!r}; give one"
+        )
 
 
 def nothing(*, neighbours: Relation) -> Guarantee:
@@ -73,15 +89,15 @@ def zcdp(rho: float, *, neighbours: Relation) -> Guarantee:
 
 def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbours: Relation) -> Guarantee:
     """N(0, sigma^2) noise in every coordinate of a quantity with L2 sensitivity `sensitivity`."""
-    checks.real("sigma", sigma, above=0.0)
-    checks.real("sensitivity", sensitivity, at_least=0.0)
+    sigma = checks.real("sigma", sigma, above=1e-300)
+    sensitivity = checks.real("sensitivity", sensitivity, at_least=0.0, at_most=1e300 * min(sigma, 1.0))
     return _guarantee(basic.Gaussian(as_neighbours(neighbours), sensitivity / sigma))
 
 
 def laplace(scale: float, *, sensitivity: float = 1.0, neighbours: Relation) -> Guarantee:
     """Laplace noise of `scale` on one number with sensitivity `sensitivity`."""
-    checks.real("scale", scale, above=0.0)
-    checks.real("sensitivity", sensitivity, at_least=0.0)
+    scale = checks.real("scale", scale, above=1e-300)
+    sensitivity = checks.real("sensitivity", sensitivity, at_least=0.0, at_most=1e300 * min(scale, 1.0))
     return _guarantee(basic.Laplace(as_neighbours(neighbours), sensitivity / scale))
 
 
@@ -111,10 +127,11 @@ def renyi(curve: Callable[[float], float] | Mapping[float, float], *, neighbours
     """
     if isinstance(curve, Mapping):
         given = cast("Mapping[float, float]", curve)
-        table = {checks.real("order", o, above=1.0): float(v) for o, v in given.items()}
+        table = {checks.real("order of curve", o, above=1.0): _bound("curve", v) for o, v in given.items()}
     else:
+        _require_function("curve", curve)
         known = [1 + x for x in np.geomspace(1e-3, 1e5, 240).tolist()]
-        table = {order: float(curve(order)) for order in known}
+        table = {order: _bound("curve", curve(order)) for order in known}
     for order, value in table.items():
         if math.isnan(value) or value < 0:
             raise ValueError(
@@ -146,20 +163,24 @@ def profile(
     """
     if isinstance(curve, Mapping):
         given = cast("Mapping[float, float]", curve)
-        table = sorted((checks.real("epsilon", e, at_least=0.0), float(d)) for e, d in given.items())
+        named = (
+            (checks.real("epsilon of curve", e, at_least=0.0), _bound("curve", d)) for e, d in given.items()
+        )
+        table = sorted(named)
     else:
+        _require_function("curve", curve)
         if largest is None:
             raise ValueError(
                 "largest must be given with a function, got None; name the last epsilon to tabulate"
             )
         grid = np.linspace(0.0, checks.real("largest", largest, above=0.0), 2001).tolist()
-        table = [(e, float(curve(e))) for e in grid]
+        table = [(e, _bound("curve", curve(e))) for e in grid]
     if len(table) < 2 or table[0][0] != 0:
         raise ValueError(
             f"curve must give delta at epsilon 0 and at one more point, got {len(table)} points; add them"
         )
     for epsilon, delta in table:
-        checks.real(f"delta at epsilon {epsilon:g}", delta, at_least=0.0, at_most=1.0)
+        checks.real(f"curve at epsilon {epsilon:g}", delta, at_least=0.0, at_most=1.0)
     epsilons, deltas = zip(*table, strict=True)
     deltas = tuple(np.minimum.accumulate(deltas).tolist())
     return _guarantee(basic.Profile(as_neighbours(neighbours), epsilons, deltas))
@@ -212,6 +233,8 @@ def sampled_without_replacement(base: Guarantee, rate: float, steps: int = 1) ->
     """
     checks.real("rate", rate, above=0.0, at_most=1.0)
     checks.integer("steps", steps, at_least=0)
+    if not isinstance(base, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"base must be a Guarantee, got {base!r}; make one with gaussian, laplace or pure")
     if base.neighbours is not Neighbours.SUBSTITUTE:
         raise ValueError(
             f"base must be a guarantee under substitution, got {base.neighbours}; "
@@ -378,6 +401,10 @@ def dirichlet_categorical(concentration: Sequence[float], *, weight: float = 1.0
 
     References: Geumlek, Song & Chaudhuri 2017, Corollary 2; docs/proofs/conjugate_posteriors.md.
     """
+    if not isinstance(concentration, Sequence) or isinstance(concentration, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"concentration must be a sequence of positive numbers, got {concentration!r}; list them"
+        )
     values = tuple(checks.real("concentration", c, above=0.0) for c in concentration)
     if len(values) < 2:
         raise ValueError(
@@ -393,4 +420,9 @@ def dirichlet_categorical(concentration: Sequence[float], *, weight: float = 1.0
 def classical_epsilon(guarantee: Guarantee, delta: float) -> float:
     """Epsilon by the Renyi sum and the classical conversion (Mironov 2017), for comparison."""
     checks.real("delta", delta, above=0.0, below=1.0)
-    return guarantee.solved(delta, partial(RenyiSum(conversion=classical).epsilon, guarantee.pieces))
+    if guarantee.inexactness > 0:
+        raise ValueError(
+            f"guarantee must be exact for the classical conversion, got inexactness "
+            f"{float(guarantee.inexactness):.3g}; compare the exact parts"
+        )
+    return RenyiSum(conversion=classical).epsilon(guarantee.pieces, delta)

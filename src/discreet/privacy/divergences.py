@@ -13,6 +13,7 @@ docs/proofs/divergences.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -26,6 +27,7 @@ LogPartition = Callable[[Array], float]
 _ROOT_HALF_PI = np.sqrt(np.pi / 2)
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2 * np.pi)
 _UP, _DOWN = 1 + 6e-16, 1 - 6e-16
+_SPECIAL_UP = 1 + 1e-14
 
 
 # --- normal against normal ---------------------------------------------------
@@ -41,7 +43,7 @@ def hockey_stick_normals(epsilons: ArrayLike, shift: float, sd_p: float, sd_q: f
     difference of Mills ratios without cancellation.
     """
     eps = np.asarray(epsilons, dtype=float)
-    d = abs(float(shift))
+    d, sd_p, sd_q = (np.float64(abs(v)) for v in (shift, sd_p, sd_q))
     # L(x) - eps = a x^2 + b x + c with L the log ratio; a = 0 for equal variances.
     a = (1 / sd_q**2 - 1 / sd_p**2) / 2
     b = d / sd_p**2
@@ -81,9 +83,10 @@ def _erfcx(z: Array) -> Array:
     return np.asarray(special.erfcx(np.maximum(z, -2.0) / np.sqrt(2)), dtype=np.float64)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def renyi_normals(orders: ArrayLike, shift: float, sd_p: float, sd_q: float) -> Array:
     """D(N(shift, sd_p^2) || N(0, sd_q^2); order), infinite past the asymptote (Gil et al. 2013)."""
-    order = np.asarray(orders, dtype=float)
+    order, shift, sd_p, sd_q = np.asarray(orders, float), *map(np.float64, (shift, sd_p, sd_q))
     mixed = order * sd_q**2 + (1 - order) * sd_p**2
     ok = mixed > 0
     safe = np.where(ok, mixed, 1.0)
@@ -106,8 +109,29 @@ def renyi_laplace(orders: ArrayLike, shift: float, scale: float) -> Array:
     """D between two Laplace laws of one scale whose centres differ by `shift` (Mironov 2017, Table II)."""
     order, r = np.asarray(orders, dtype=float), abs(shift) / scale
     w = order / (2 * order - 1)
-    log_moment = np.logaddexp(np.log(w) + (order - 1) * r, np.log1p(-w) - order * r)
-    return np.maximum(log_moment / (order - 1), 0.0)
+    # The first powers of r cancel, so they are left out and not subtracted.
+    excess = w * _exp_rest((order - 1) * r) + (1 - w) * _exp_rest(-order * r)
+    large = np.logaddexp(np.log(w) + (order - 1) * r, np.log1p(-w) - order * r)
+    log_moment = np.where(order * r > 1, large, np.log1p(excess))
+    return np.asarray(np.maximum(log_moment / (order - 1), 0.0) * _SPECIAL_UP, dtype=np.float64)
+
+
+@np.errstate(over="ignore")
+def _exp_rest(x: Array) -> Array:
+    """e^x - 1 - x without cancellation near 0."""
+    series = x**2 / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8))))))
+    return np.where(np.abs(x) < 0.05, series, np.expm1(x) - x)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def renyi_randomised_response(orders: ArrayLike, epsilon: float) -> Array:
+    """D of randomised response: log(cosh((order - 1/2) epsilon) / cosh(epsilon / 2)) / (order - 1)."""
+    order = np.asarray(orders, dtype=float)
+    product = 2 * np.sinh(order * epsilon / 2) * np.sinh((order - 1) * epsilon / 2)
+    small = np.log1p(product / math.cosh(min(epsilon, 700.0) / 2))
+    large = (order - 1) * epsilon - np.log1p(np.exp(-epsilon)) + np.log1p(np.exp(-(2 * order - 1) * epsilon))
+    log_moment: Array = np.where(order * epsilon > 30, large, small)
+    return np.asarray(np.minimum(log_moment / (order - 1) * _SPECIAL_UP, epsilon), dtype=np.float64)
 
 
 # --- two-point laws ----------------------------------------------------------

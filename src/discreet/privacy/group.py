@@ -42,12 +42,12 @@ class Group(Piece):
         return chords.at_knots(self._deltas, epsilons, knots=_KNOTS)
 
     def _deltas(self, epsilons: Array) -> Array:
-        pieces = routes.merged(self.members)
         each = epsilons / self.size
-        deltas = np.array([min(r.delta(pieces, e) for r in routes.applicable(pieces)) for e in each])
-        with np.errstate(over="ignore", invalid="ignore"):
-            factor = np.where(each > 0, np.expm1(self.size * each) / np.expm1(each), self.size)
-        return np.minimum(np.where(deltas > 0, factor * deltas, 0.0), 1.0)
+        deltas = routes.deltas(self.members, each)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            ratio = np.where(each > 0, np.expm1(-self.size * each) / np.expm1(-each), self.size)
+            grown = np.exp((self.size - 1) * each) * ratio * deltas
+        return np.where(deltas > 0, np.minimum(grown, 1.0), 0.0)
 
     def describe(self) -> str:
         inside = "; ".join(f"{count} x {piece.describe()}" for piece, count in self.members)

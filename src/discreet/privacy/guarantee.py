@@ -6,17 +6,16 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from discreet.privacy import checks, routes
 from discreet.privacy.budget import Budget
 from discreet.privacy.group import Group
 from discreet.privacy.neighbours import Neighbours, as_neighbours
 from discreet.privacy.pieces import Piece, one
-from discreet.privacy.routes import Counted
+from discreet.privacy.routes import ROUND_UP, Counted
 
 _FORMAT = 1
 _SMALLEST = 1e-300
@@ -53,24 +52,28 @@ class Guarantee:
 
     pieces: Counted
     neighbours: Neighbours
-    inexactness: float = 0.0
+    inexactness: Fraction | float = Fraction(0)
 
     def __post_init__(self) -> None:
-        checks.real("inexactness", self.inexactness, at_least=0.0)
+        if self.inexactness < 0 or self.inexactness != self.inexactness:
+            raise ValueError(f"inexactness must be at least 0, got {self.inexactness!r}; it is a distance")
+        object.__setattr__(self, "inexactness", Fraction(self.inexactness))
+        pieces: list[tuple[Piece, int]] = []
         for piece, count in self.pieces:
-            checks.integer("count", count, at_least=1)
+            pieces.append((piece, checks.integer("count", count, at_least=1)))
             if piece.neighbours != self.neighbours:
                 raise ValueError(
                     f"a guarantee for {self.neighbours} neighbours has a piece for {piece.neighbours} "
                     "neighbours; restate one of them in the relation of the other"
                 )
+        object.__setattr__(self, "pieces", tuple(pieces))
 
     # --- questions ------------------------------------------------------------
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon this guarantee proves at `delta`, infinite if none."""
         checks.real("delta", delta, at_least=0.0, below=1.0)
-        return self.solved(delta, self._epsilon_exact)
+        return self._solve(delta, self._epsilon_exact, self._delta_exact)
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta this guarantee proves at `epsilon`."""
@@ -78,8 +81,8 @@ class Guarantee:
         if self.inexactness == 0:
             return self._delta_exact(epsilon)
         # A bound at a smaller epsilon holds here too, and costs less inexactness.
-        grid = np.linspace(0.0, epsilon, 65)
-        return min(1.0, *(self._delta_exact(e) + (1 + math.exp(e)) * self.inexactness for e in grid))
+        best = self._cheapest(self._delta_exact)
+        return min(1.0, self._with_inexactness(self._delta_exact, min(epsilon, best)))
 
     def renyi(self, order: float) -> float:
         """The Renyi divergence this guarantee proves at `order` > 1, infinite if none."""
@@ -93,7 +96,7 @@ class Guarantee:
         checks.real("delta", delta, at_least=0.0, below=1.0)
         pieces = routes.merged(self.pieces)
         found = {
-            route.name: self.solved(delta, partial(route.epsilon, pieces))
+            route.name: self._solve(delta, partial(route.epsilon, pieces), partial(route.delta, pieces))
             for route in routes.applicable(pieces)
         }
         return {name: value for name, value in found.items() if math.isfinite(value)}
@@ -128,7 +131,7 @@ class Guarantee:
 
     def repeat(self, times: int) -> Guarantee:
         """The cost of `times` applications; equal to that many additions."""
-        checks.integer("times", times, at_least=0)
+        times = checks.integer("times", times, at_least=0)
         pieces = tuple((piece, count * times) for piece, count in self.pieces if times > 0)
         return Guarantee(pieces, self.neighbours, times * self.inexactness)
 
@@ -140,12 +143,12 @@ class Guarantee:
 
     def for_group(self, size: int) -> Guarantee:
         """The guarantee for `size` people together (who may be a household, or one person's rows)."""
-        checks.integer("size", size, at_least=1)
+        size = checks.integer("size", size, at_least=1)
         if size == 1:
             return self
         if self.inexactness > 0:
             raise ValueError(
-                f"group privacy of a guarantee with inexactness {self.inexactness:.3g} is not defined; "
+                f"a guarantee with inexactness {float(self.inexactness):.3g} has no group privacy; "
                 "take the group of the exact part first and add the inexactness of the sampler to it"
             )
         grouped = [(piece.for_group(size), count) for piece, count in self.pieces]
@@ -163,7 +166,7 @@ class Guarantee:
         if not self.pieces:
             lines.append("nothing applied")
         if self.inexactness > 0:
-            lines.append(f"sampling within {self.inexactness:.3g} of the exact law in total variation")
+            lines.append(f"sampling within {float(self.inexactness):.3g} of the exact law in total variation")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,7 +174,7 @@ class Guarantee:
         return {
             "format": _FORMAT,
             "neighbours": str(self.neighbours),
-            "inexactness": self.inexactness,
+            "inexactness": str(self.inexactness),
             "pieces": [{"count": count, "piece": piece.to_dict()} for piece, count in self.pieces],
         }
 
@@ -188,7 +191,7 @@ class Guarantee:
                 f"a stored guarantee has format {given!r}, allowed is {_FORMAT}; upgrade discreet"
             )
         pieces = tuple((Piece.from_dict(item["piece"]), item["count"]) for item in data["pieces"])
-        return Guarantee(pieces, as_neighbours(data["neighbours"]), data["inexactness"])
+        return Guarantee(pieces, as_neighbours(data["neighbours"]), Fraction(data["inexactness"]))
 
     @staticmethod
     def from_json(text: str) -> Guarantee:
@@ -197,19 +200,38 @@ class Guarantee:
 
     # --- inside ---------------------------------------------------------------
 
-    def solved(self, delta: float, exact: Callable[[float], float]) -> float:
-        """The smallest epsilon at `delta`, from the epsilons that hold but for the inexactness."""
+    def _with_inexactness(self, delta: Callable[[float], float], epsilon: float) -> float:
+        return delta(epsilon) + (1 + math.exp(min(epsilon, 700.0))) * float(self.inexactness) * ROUND_UP
+
+    def _cheapest(self, delta: Callable[[float], float]) -> float:
+        """Where a larger epsilon saves less than the inexactness costs more: a minimum, by golden section."""
+        low, high = 0.0, max(0.0, -math.log(float(self.inexactness)))
+        ratio = (math.sqrt(5) - 1) / 2
+        for _ in range(60):
+            left, right = high - ratio * (high - low), low + ratio * (high - low)
+            if self._with_inexactness(delta, left) <= self._with_inexactness(delta, right):
+                high = right
+            else:
+                low = left
+        return low
+
+    def _solve(
+        self, delta: float, exact: Callable[[float], float], exact_delta: Callable[[float], float]
+    ) -> float:
+        """The smallest epsilon at `delta`, with what inexactness adds; the safe end of a bisection."""
         if self.inexactness == 0:
             return exact(delta)
-        # epsilon -> exact(delta - (1 + e^epsilon) inexactness) increases to its least fixed point.
-        epsilon = 0.0
-        for _ in range(200):
-            left = delta - (1 + math.exp(min(epsilon, 700.0))) * self.inexactness
-            step = exact(left) if left > 0 else math.inf
-            if step <= epsilon or not math.isfinite(step):
-                return max(step, epsilon)
-            epsilon = step + 1e-9 * step
-        return math.inf
+        high = self._cheapest(exact_delta)
+        if self._with_inexactness(exact_delta, high) > delta:
+            return math.inf
+        low = 0.0
+        if self._with_inexactness(exact_delta, low) <= delta:
+            return low
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            fits = self._with_inexactness(exact_delta, middle) <= delta
+            low, high = (low, middle) if fits else (middle, high)
+        return high
 
     def _epsilon_exact(self, delta: float) -> float:
         pieces = routes.merged(self.pieces)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -44,7 +44,7 @@ class Piece(ABC):
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _refuse_bad_numbers(field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, _plain_number(field, getattr(self, field.name)))
 
     def __init_subclass__(cls) -> None:
         Piece.kinds[cls.__name__] = cls
@@ -80,14 +80,21 @@ class Piece(ABC):
         """An epsilon beyond which the profile is negligible or constant."""
         if math.isfinite(worst := self.pure()):
             return worst
-        low, high = 0.0, 1.0
         rest = one(self.profile, 1e5)  # what no epsilon removes, unless losses are larger still
         floor = (rest if rest < 0.5 else 0.0) + 1e-18
-        while self.profile(np.array([high]))[0] > floor and high < 1e5:
-            low, high = high, 2 * high
-        for _ in range(12):
+
+        def matters(epsilon: float) -> bool:
+            return one(self.profile, epsilon) > floor
+
+        high = 1.0
+        while matters(high) and high < 1e5:
+            high *= 2
+        while not matters(high / 2) and high > 1e-12:
+            high /= 2
+        low = high / 2
+        for _ in range(8):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.profile(np.array([middle]))[0] > floor else (low, middle)
+            low, high = (middle, high) if matters(middle) else (low, middle)
         return high
 
     def for_group(self, size: int) -> Piece | None:  # noqa: ARG002 (a contract, not an implementation)
@@ -118,13 +125,16 @@ class Piece(ABC):
         return Piece.kinds[kind](**values)
 
 
-def _refuse_bad_numbers(name: str, value: object) -> None:
-    """A price is made of finite, non-negative numbers, wherever it was read from."""
-    if isinstance(value, tuple):
-        for item in cast("tuple[object, ...]", value):
-            _refuse_bad_numbers(name, item)
-    elif not isinstance(value, (str, Piece)):
-        checks.real(name, cast("float", value), at_least=0.0)
+def _plain_number(field: Field[Any], value: object) -> object:
+    """A price is made of finite, non-negative, plain numbers, wherever it was read from."""
+    if field.type == "float":
+        return checks.real(field.name, cast("float", value), at_least=0.0)
+    if field.type == "int":
+        return checks.integer(field.name, cast("int", value), at_least=0)
+    if field.type == "tuple[float, ...]":
+        numbers = cast("tuple[float, ...]", value)
+        return tuple(checks.real(field.name, number, at_least=0.0) for number in numbers)
+    return value
 
 
 def _plain(value: object) -> Any:

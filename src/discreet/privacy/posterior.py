@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.privacy import chords
 from discreet.privacy.arrays import Array
 from discreet.privacy.divergences import hockey_stick_betas, renyi_betas
 from discreet.privacy.pieces import Piece
@@ -35,7 +36,7 @@ class BetaBernoulli(Piece):
         return self._supremum(renyi_betas, orders)
 
     def profile(self, epsilons: Array) -> Array:
-        return self._supremum(hockey_stick_betas, epsilons)
+        return chords.at_knots(lambda e: self._supremum(hockey_stick_betas, e), epsilons, knots=1024)
 
     def _supremum(self, divergence: Divergence, points: Array) -> Array:
         """Maximum over all n pairs, by branch and bound.

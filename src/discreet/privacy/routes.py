@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +18,13 @@ import numpy as np
 
 from discreet.privacy.arrays import Array
 from discreet.privacy.basic import Gaussian
-from discreet.privacy.conversion import Conversion, delta_at, epsilon_from_renyi, improved
+from discreet.privacy.conversion import (
+    Conversion,
+    delta_at,
+    delta_from_renyi,
+    epsilon_from_renyi,
+    improved,
+)
 from discreet.privacy.pieces import Piece, one
 
 if TYPE_CHECKING:
@@ -32,7 +39,10 @@ CONVOLUTION_ALLOWANCE = 1e-11
 """Added to every delta that came out of an FFT; its error is measured in tests/privacy/test_routes.py."""
 
 _FINEST, _COARSEST = 1e-8, 1e-4
-_HOPELESS = 2e4
+_SMALLEST = 1e-300
+_LARGEST_LOSS = 600.0
+_MOST_STEPS = 10**6
+_MEASURED_STEPS = 10**5
 _MOST_CELLS = 2**21
 
 
@@ -95,7 +105,10 @@ class SingleProfile:
     def epsilon(self, pieces: Counted, delta: float) -> float:
         if sum(count for _, count in pieces) != 1:
             return math.inf
-        return _smallest_epsilon(pieces[0][0], delta / ROUND_UP)
+        piece = pieces[0][0]
+        if delta < _SMALLEST:  # a profile that underflows proves nothing
+            return piece.pure()
+        return _smallest_epsilon(piece, delta / ROUND_UP)
 
     def delta(self, pieces: Counted, epsilon: float) -> float:
         if sum(count for _, count in pieces) != 1:
@@ -110,14 +123,15 @@ class LossDistribution:
     name: str = "convolution of privacy losses"
 
     def epsilon(self, pieces: Counted, delta: float) -> float:
-        if not pieces or delta <= CONVOLUTION_ALLOWANCE or (whole := convolve(pieces)) is None:
+        whole, aside = convolve(pieces), allowance(pieces)
+        if whole is None or delta <= aside:
             return math.inf
-        return (1 + 1e-9) * whole.get_epsilon_for_delta(delta - CONVOLUTION_ALLOWANCE)
+        return (1 + 1e-9) * whole.get_epsilon_for_delta(delta - aside)
 
     def delta(self, pieces: Counted, epsilon: float) -> float:
-        if not pieces or (whole := convolve(pieces)) is None:
+        if (whole := convolve(pieces)) is None:
             return 1.0
-        return min(1.0, float(whole.get_delta_for_epsilon(epsilon)) + CONVOLUTION_ALLOWANCE)
+        return min(1.0, float(whole.get_delta_for_epsilon(epsilon)) + allowance(pieces))
 
 
 ROUTES: tuple[Route, ...] = (PureSum(), RenyiSum(), SingleProfile(), LossDistribution())
@@ -132,14 +146,14 @@ def applicable(pieces: Counted) -> Sequence[Route]:
 def merged(pieces: Counted) -> Counted:
     """Pieces counted once each, free ones dropped, Gaussians folded into one (their mus add in square)."""
     counts: dict[Piece, int] = {}
-    square = 0.0
+    shifts: list[float] = []
     for piece, count in pieces:
         if isinstance(piece, Gaussian):
-            square += count * piece.mu**2
+            shifts.append(math.sqrt(count) * piece.mu)
         elif piece.pure() > 0 or piece.slack > 0:
             counts[piece] = counts.get(piece, 0) + count
-    if square > 0:
-        counts[Gaussian(pieces[0][0].neighbours, math.sqrt(square) * ROUND_UP)] = 1
+    if any(shifts):
+        counts[Gaussian(pieces[0][0].neighbours, math.hypot(*shifts) * ROUND_UP)] = 1
     return tuple(sorted(counts.items(), key=lambda item: repr(item[0])))
 
 
@@ -157,9 +171,13 @@ def slack(pieces: Counted) -> float:
 
 
 def pure_sum(pieces: Counted) -> float:
-    """Sum of the largest losses."""
-    total = math.fsum(count * piece.pure() for piece, count in pieces)
-    return total if len(pieces) <= 1 and all(count == 1 for _, count in pieces) else total * ROUND_UP
+    """Sum of the largest losses, in exact arithmetic and rounded up once."""
+    losses = [(piece.pure(), count) for piece, count in pieces]
+    if any(math.isinf(loss) for loss, _ in losses):
+        return math.inf
+    total = sum((count * Fraction(loss) for loss, count in losses), Fraction(0))
+    nearest = float(total)
+    return nearest if Fraction(nearest) >= total else math.nextafter(nearest, math.inf)
 
 
 def renyi_sum(pieces: Counted, orders: Array) -> Array:
@@ -170,12 +188,20 @@ def renyi_sum(pieces: Counted, orders: Array) -> Array:
     return total
 
 
+def allowance(pieces: Counted) -> float:
+    """What the rounding of the convolution may take from a delta; it grows with the number of factors."""
+    return CONVOLUTION_ALLOWANCE * max(1.0, sum(count for _, count in pieces) / _MEASURED_STEPS)
+
+
 @lru_cache(maxsize=64)
 def convolve(pieces: Counted) -> PrivacyLossDistribution | None:
-    """The loss distribution of the whole; None where losses in the ten thousands make it pointless."""
-    interval = grid_width(pieces)
-    if interval * _MOST_CELLS > _HOPELESS:
+    """The loss distribution of the whole; None where it would be pointless or out of the measured range."""
+    steps = sum(count for _, count in pieces)
+    if not 0 < steps <= _MOST_STEPS or any(
+        piece.largest_loss() > _LARGEST_LOSS or piece.slack > 0.5 for piece, _ in pieces
+    ):
         return None
+    interval = grid_width(pieces)
     parts = [
         piece.loss_distribution(interval).self_compose(count)
         if count > 1
@@ -199,13 +225,34 @@ def grid_width(pieces: Counted) -> float:
     return max(width, reach / _MOST_CELLS)
 
 
+def deltas(pieces: Counted, epsilons: Array) -> Array:
+    """The best delta of all routes at each of many epsilons in increasing order."""
+    pieces = merged(pieces)
+    if not pieces:
+        return np.zeros_like(epsilons)
+    aside = slack(pieces)
+    renyi = delta_from_renyi(lambda orders: renyi_sum(pieces, orders), epsilons)
+    best = np.minimum(ROUND_UP * (aside + (1 - aside) * renyi), 1.0)
+    best = np.where(epsilons >= pure_sum(pieces), np.minimum(best, aside), best)
+    if sum(count for _, count in pieces) == 1:
+        return np.minimum(best, ROUND_UP * pieces[0][0].profile(epsilons))
+    if (whole := convolve(pieces)) is None:
+        return best
+    convolved = np.asarray(
+        whole.get_delta_for_epsilon(np.minimum(epsilons, 700.0).tolist()), dtype=np.float64
+    )
+    return np.minimum(best, convolved + allowance(pieces))
+
+
 def _smallest_epsilon(piece: Piece, delta: float) -> float:
     """The smallest epsilon whose delta is allowed, by repeated subdivision; always the safe end."""
     if one(piece.profile, 0.0) <= delta:
         return 0.0
     high = max(piece.largest_loss(), 1e-12)
-    if one(piece.profile, high) > delta:
-        return math.inf
+    while not one(piece.profile, high) <= delta:
+        if high > 1e6:
+            return math.inf
+        high *= 2
     low = 0.0
     while high - low > 1e-12 * high:
         grid = np.linspace(low, high, 34)
