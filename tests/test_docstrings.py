@@ -4,8 +4,9 @@ import doctest
 import importlib
 import pkgutil
 
-import discreet
 import pytest
+
+import discreet
 
 MODULES = [module.name for module in pkgutil.walk_packages(discreet.__path__, "discreet.")]
 

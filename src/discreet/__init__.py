@@ -8,22 +8,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet import data, mechanisms, models, privacy
+    from discreet import data, ledger, mechanisms, models, privacy, sklearn
     from discreet.ledger import Ledger
+    from discreet.mechanisms import Plan, Release
     from discreet.privacy import Budget
 
     __version__: str
 
-__all__ = ["Budget", "Ledger", "__version__", "data", "mechanisms", "models", "privacy"]
+__all__ = [
+    "Budget",
+    "Ledger",
+    "Plan",
+    "Release",
+    "__version__",
+    "data",
+    "ledger",
+    "mechanisms",
+    "models",
+    "privacy",
+    "sklearn",
+]
 
 # Public name -> where it lives: "module", or "module:attribute".
 _HOME = {
     "Budget": "discreet.privacy:Budget",
     "Ledger": "discreet.ledger:Ledger",
+    "Plan": "discreet.mechanisms:Plan",
+    "Release": "discreet.mechanisms:Release",
     "data": "discreet.data",
+    "ledger": "discreet.ledger",
     "mechanisms": "discreet.mechanisms",
     "models": "discreet.models",
     "privacy": "discreet.privacy",
+    "sklearn": "discreet.sklearn",
 }
 
 

@@ -65,7 +65,8 @@ def why_none(guarantee: Guarantee, delta: float) -> str:
     if delta == 0:
         return "its privacy loss has no largest value, so delta must be above 0"
     if guarantee.inexactness > 0:
-        return f"delta does not cover an inexactness of {float(guarantee.inexactness):.3g}; ask at a larger delta"
+        distance = float(guarantee.inexactness)
+        return f"delta does not cover an inexactness of {distance:.3g}; ask at a larger delta"
     smallest = guarantee.delta(700.0)
     if smallest >= delta:
         return f"delta is not above the {smallest:.3g} that no epsilon covers; ask at a larger delta"

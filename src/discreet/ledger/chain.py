@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from discreet.ledger.entries import Entry, Opened, Spend
 from discreet.ledger.errors import LedgerBroken
 from discreet.privacy import Budget, Guarantee
+from discreet.privacy.neighbours import as_neighbours
 
 START = "0" * 64
 """What stands before the first entry."""
@@ -216,7 +217,7 @@ class Chain:
                 terms = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)] + odd
             neighbours = self.budget.neighbours
             assert neighbours is not None  # noqa: S101  # `Ledger` refuses a budget without
-            self._total = terms[0] if terms else Guarantee((), neighbours)
+            self._total = terms[0] if terms else Guarantee((), as_neighbours(neighbours))
         return self._total
 
     @property

@@ -10,34 +10,67 @@ from discreet.mechanisms.base import Drawn, Mechanism, Plan
 from discreet.mechanisms.release import Release
 
 if TYPE_CHECKING:
+    from discreet.mechanisms._chain import by_chain
+    from discreet.mechanisms.barker_mcmc import BarkerMCMC
     from discreet.mechanisms.concentrated_posterior import ConcentratedPosterior
     from discreet.mechanisms.diffused_posterior import DiffusedPosterior
     from discreet.mechanisms.direct_posterior import DirectPosterior
+    from discreet.mechanisms.fast_mh import FastMH
+    from discreet.mechanisms.interruption import Interrupted
     from discreet.mechanisms.one_posterior_sample import OnePosteriorSample
     from discreet.mechanisms.output_perturbation import OutputPerturbation
+    from discreet.mechanisms.penalty_hmc import PenaltyHMC
+    from discreet.mechanisms.penalty_mcmc import PenaltyMCMC
     from discreet.mechanisms.perturbed_statistics import PerturbedStatistics
+    from discreet.mechanisms.proposals import CorrelatedWalk, IntegerWalk, Langevin, RandomWalk
+    from discreet.mechanisms.truncated_posterior import TruncatedPosterior
+    from discreet.mechanisms.variational_start import VariationalStart
 
 __all__ = [
+    "BarkerMCMC",
     "ConcentratedPosterior",
+    "CorrelatedWalk",
     "DiffusedPosterior",
     "DirectPosterior",
     "Drawn",
+    "FastMH",
+    "IntegerWalk",
+    "Interrupted",
+    "Langevin",
     "Mechanism",
     "OnePosteriorSample",
     "OutputPerturbation",
+    "PenaltyHMC",
+    "PenaltyMCMC",
     "PerturbedStatistics",
     "Plan",
+    "RandomWalk",
     "Release",
+    "TruncatedPosterior",
+    "VariationalStart",
+    "by_chain",
 ]
 
 # Public name -> the file it lives in.
 _HOME = {
+    "BarkerMCMC": "barker_mcmc",
     "ConcentratedPosterior": "concentrated_posterior",
+    "CorrelatedWalk": "proposals",
     "DiffusedPosterior": "diffused_posterior",
     "DirectPosterior": "direct_posterior",
+    "FastMH": "fast_mh",
+    "IntegerWalk": "proposals",
+    "Interrupted": "interruption",
+    "Langevin": "proposals",
     "OnePosteriorSample": "one_posterior_sample",
     "OutputPerturbation": "output_perturbation",
+    "PenaltyHMC": "penalty_hmc",
+    "PenaltyMCMC": "penalty_mcmc",
     "PerturbedStatistics": "perturbed_statistics",
+    "RandomWalk": "proposals",
+    "TruncatedPosterior": "truncated_posterior",
+    "VariationalStart": "variational_start",
+    "by_chain": "_chain",
 }
 
 

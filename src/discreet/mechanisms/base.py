@@ -33,8 +33,12 @@ Plain = str | int | float | bool | None | list[Any] | dict[str, Any]
 class Account(Protocol):
     """What a release needs of a ledger: a durable spend before any draw exists."""
 
-    def spend(self, guarantee: Guarantee, purpose: str, *, plan: str) -> object:
-        """Record the spend of the plan with hash `plan`, or raise if it does not fit."""
+    def spend(self, guarantee: Guarantee, purpose: str, *, plan: str) -> Any:
+        """Record the spend of the plan with hash `plan`, or raise if it does not fit; returns a receipt."""
+        ...
+
+    def complete(self, receipt: Any, release: str, /) -> object:
+        """Record that the spend of `receipt` led to the release with hash `release`."""
         ...
 
 
@@ -128,12 +132,12 @@ class Plan:
                 f"records must be as many as the plan says, {self.size}, got another number; "
                 "make a plan for the true size, which is public under substitution"
             )
-        if ledger is not None:
-            ledger.spend(self.guarantee, purpose, plan=self.hash())
+        # A release that was interrupted and resumed closes its spend once.
+        unclosed = [] if ledger is None else [ledger.spend(self.guarantee, purpose, plan=self.hash())]
         randomness = Randomness(key)
 
         def released(drawn: Drawn) -> Release:
-            return Release(
+            release = Release(
                 draws=drawn.draws,
                 guarantee=self.guarantee,
                 evidence=(*self.evidence, *drawn.evidence, randomness.evidence),
@@ -141,6 +145,9 @@ class Plan:
                 diagnostics=drawn.diagnostics,
                 model=self.mechanism.model,
             )
+            if ledger is not None and unclosed:
+                ledger.complete(unclosed.pop(), release.hash())
+            return release
 
         return run(partial(self.mechanism.draw, self, checked, randomness, progress=progress), released)
 
@@ -186,5 +193,5 @@ def _short(value: Plain) -> str:
 
 
 def _versions() -> dict[str, str]:
-    names = ("discreet", "jax", "numpy", "numpyro", "scipy", "dp-accounting")
+    names = ("discreet", "dp-accounting", "jax", "numpy", "numpyro", "polars", "scipy", "sqlalchemy")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,6 +69,13 @@ class Release:
             evidence=tuple(Evidence.from_dict(claim) for claim in document["evidence"]),
             provenance=document["provenance"],
         )
+
+    def hash(self) -> str:
+        """SHA-256 of the draws and of the plan they came from: what the ledger refers to."""
+        digest = hashlib.sha256(str(self.provenance.get("plan_hash")).encode())
+        for name, array in sorted(self.draws.items()):
+            digest.update(name.encode() + str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     def describe(self) -> str:
         """The release in words."""

@@ -9,6 +9,7 @@ from discreet.models.families import (
     NormalInverseGamma,
     NormalKnownVariance,
 )
+from discreet.models.gaussian_mixture import GaussianMixture
 from discreet.models.linear import LinearRegression
 from discreet.models.logistic import LogisticRegression
 from discreet.models.losses import BetaDivergence, ClippedGibbs, Gibbs, Loss
@@ -26,6 +27,7 @@ __all__ = [
     "ConjugateFamily",
     "DirichletCategorical",
     "GammaPoisson",
+    "GaussianMixture",
     "Gibbs",
     "LinearRegression",
     "LogisticRegression",

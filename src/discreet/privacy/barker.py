@@ -18,10 +18,11 @@ import numpy as np
 
 from discreet.privacy import chords, divergences
 from discreet.privacy.arrays import Array
+from discreet.privacy.basic import Normals
 from discreet.privacy.conversion import delta_from_renyi
 from discreet.privacy.pieces import Piece
 
-_CELLS, _KNOTS = 64, 512
+_CELLS, _KNOTS = 256, 256
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,14 @@ class BarkerBatch(_Batch):
             covered = chords.at_knots(self._by_cells, epsilons[unproved], knots=_KNOTS)
             result[unproved] = np.maximum(result[unproved], covered)
         return np.minimum(result, 1.0)
+
+    def largest_loss(self) -> float:
+        return self._widest().largest_loss()
+
+    def _widest(self) -> Normals:
+        return Normals(
+            self.neighbours, self.shift, math.sqrt(self.floor + self.spread), math.sqrt(self.floor)
+        )
 
     def _narrow_is_dominated(self) -> bool:
         """The condition of Lemma 4, with the worst of its two crossing points."""

@@ -89,15 +89,16 @@ def zcdp(rho: float, *, neighbours: Relation) -> Guarantee:
 
 def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbours: Relation) -> Guarantee:
     """N(0, sigma^2) noise in every coordinate of a quantity with L2 sensitivity `sensitivity`."""
-    sigma = checks.real("sigma", sigma, above=1e-300)
-    sensitivity = checks.real("sensitivity", sensitivity, at_least=0.0, at_most=1e300 * min(sigma, 1.0))
-    return _guarantee(basic.Gaussian(as_neighbours(neighbours), sensitivity / sigma))
+    sigma = checks.real("sigma", sigma, above=0.0)
+    sensitivity = checks.real("sensitivity", sensitivity, at_least=0.0)
+    # What no float holds has no epsilon at any delta, and neither has 1e300.
+    return _guarantee(basic.Gaussian(as_neighbours(neighbours), min(sensitivity / sigma, 1e300)))
 
 
 def laplace(scale: float, *, sensitivity: float = 1.0, neighbours: Relation) -> Guarantee:
     """Laplace noise of `scale` on one number with sensitivity `sensitivity`."""
-    scale = checks.real("scale", scale, above=1e-300)
-    sensitivity = checks.real("sensitivity", sensitivity, at_least=0.0, at_most=1e300 * min(scale, 1.0))
+    scale = checks.real("scale", scale, above=0.0)
+    sensitivity = checks.real("sensitivity", sensitivity, at_least=0.0, at_most=min(1e307 * scale, 1e307))
     return _guarantee(basic.Laplace(as_neighbours(neighbours), sensitivity / scale))
 
 
@@ -164,7 +165,8 @@ def profile(
     if isinstance(curve, Mapping):
         given = cast("Mapping[float, float]", curve)
         named = (
-            (checks.real("epsilon of curve", e, at_least=0.0), _bound("curve", d)) for e, d in given.items()
+            (checks.real("epsilon of curve", e, at_least=0.0), _bound("delta of curve", d))
+            for e, d in given.items()
         )
         table = sorted(named)
     else:
@@ -180,7 +182,7 @@ def profile(
             f"curve must give delta at epsilon 0 and at one more point, got {len(table)} points; add them"
         )
     for epsilon, delta in table:
-        checks.real(f"curve at epsilon {epsilon:g}", delta, at_least=0.0, at_most=1.0)
+        checks.real(f"delta of curve at epsilon {epsilon:g}", delta, at_least=0.0, at_most=1.0)
     epsilons, deltas = zip(*table, strict=True)
     deltas = tuple(np.minimum.accumulate(deltas).tolist())
     return _guarantee(basic.Profile(as_neighbours(neighbours), epsilons, deltas))

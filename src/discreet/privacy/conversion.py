@@ -11,13 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from discreet.privacy import chords
 from discreet.privacy.arrays import Array
 
 Curve = Callable[[Array], Array]
 Conversion = Callable[[Array, Array, float], Array]
 
 _COARSE: Array = 1 + np.geomspace(1e-4, 1e6, 241)
-_REFINEMENTS = 4
+_REFINEMENTS = 6
 
 
 def improved(orders: Array, divergence: Array, log_inverse_delta: float) -> Array:
@@ -44,10 +45,13 @@ def delta_from_renyi(curve: Curve, epsilons: Array) -> Array:
     finite = np.isfinite(divergence)
     if not finite.any():
         return np.ones_like(epsilons)
-    logs = np.stack(
-        [_log_delta(o, d, epsilons) for o, d in zip(_COARSE[finite], divergence[finite], strict=True)]
-    )
-    return np.exp(np.minimum(logs.min(axis=0), 0.0))
+    known = list(zip(_COARSE[finite], divergence[finite], strict=True))
+
+    def smallest(points: Array) -> Array:
+        logs = np.stack([_log_delta(order, value, points) for order, value in known])
+        return np.exp(np.minimum(logs.min(axis=0), 0.0))
+
+    return chords.at_knots(smallest, epsilons, knots=1024)
 
 
 def delta_at(curve: Curve, epsilon: float) -> float:

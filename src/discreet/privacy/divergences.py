@@ -66,6 +66,7 @@ def hockey_stick_normals(epsilons: ArrayLike, shift: float, sd_p: float, sd_q: f
         gap = np.where(discriminant <= 0, 0.0, upper(near) - upper(far))
     else:
         gap = upper(near)
+    gap = np.where(np.isnan(gap), 1.0, gap)  # beyond the range of floats nothing is promised
     return np.clip(np.maximum(gap, -np.expm1(eps)), 0.0, 1.0)
 
 

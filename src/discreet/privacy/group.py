@@ -6,6 +6,7 @@ Proof page: docs/proofs/composition.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,6 +43,17 @@ class Group(Piece):
         return chords.at_knots(self._deltas, epsilons, knots=_KNOTS)
 
     def _deltas(self, epsilons: Array) -> Array:
+        """The chain's delta, or a smaller one that it has at a smaller epsilon."""
+        known, smallest = _running_minimum(self)
+        before = smallest[np.searchsorted(known, epsilons, side="right") - 1]
+        return np.minimum(self.chained(epsilons), before)
+
+    def largest_loss(self) -> float:
+        known, smallest = _running_minimum(self)
+        return float(known[np.argmax(smallest <= smallest[-1] + 1e-18)])
+
+    def chained(self, epsilons: Array) -> Array:
+        """delta(eps/size) (e^eps - 1) / (e^(eps/size) - 1), not always falling."""
         each = epsilons / self.size
         deltas = routes.deltas(self.members, each)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -52,3 +64,12 @@ class Group(Piece):
     def describe(self) -> str:
         inside = "; ".join(f"{count} x {piece.describe()}" for piece, count in self.members)
         return f"group of {self.size} under [{inside}]"
+
+
+@lru_cache(maxsize=64)
+def _running_minimum(group: Group) -> tuple[Array, Array]:
+    """Smallest chained delta up to each of some epsilons, the end of the pure losses among them."""
+    end = group.size * routes.pure_sum(group.members)
+    known = np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 120), [end] if np.isfinite(end) else []])
+    known.sort()
+    return known, np.minimum.accumulate(group.chained(known))

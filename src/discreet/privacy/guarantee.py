@@ -18,7 +18,7 @@ from discreet.privacy.pieces import Piece, one
 from discreet.privacy.routes import ROUND_UP, Counted
 
 _FORMAT = 1
-_SMALLEST = 1e-300
+_SMALLEST = 1e-304
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,9 @@ class Guarantee:
         if self.inexactness == 0:
             return self._delta_exact(epsilon)
         # A bound at a smaller epsilon holds here too, and costs less inexactness.
-        best = self._cheapest(self._delta_exact)
-        return min(1.0, self._with_inexactness(self._delta_exact, min(epsilon, best)))
+        ends = self._cheapest(self._delta_exact)
+        found = (self._with_inexactness(self._delta_exact, min(epsilon, end)) for end in ends)
+        return min(1.0, *found)
 
     def renyi(self, order: float) -> float:
         """The Renyi divergence this guarantee proves at `order` > 1, infinite if none."""
@@ -203,7 +204,7 @@ class Guarantee:
     def _with_inexactness(self, delta: Callable[[float], float], epsilon: float) -> float:
         return delta(epsilon) + (1 + math.exp(min(epsilon, 700.0))) * float(self.inexactness) * ROUND_UP
 
-    def _cheapest(self, delta: Callable[[float], float]) -> float:
+    def _cheapest(self, delta: Callable[[float], float]) -> tuple[float, float]:
         """Where a larger epsilon saves less than the inexactness costs more: a minimum, by golden section."""
         low, high = 0.0, max(0.0, -math.log(float(self.inexactness)))
         ratio = (math.sqrt(5) - 1) / 2
@@ -213,7 +214,7 @@ class Guarantee:
                 high = right
             else:
                 low = left
-        return low
+        return low, high
 
     def _solve(
         self, delta: float, exact: Callable[[float], float], exact_delta: Callable[[float], float]
@@ -221,7 +222,7 @@ class Guarantee:
         """The smallest epsilon at `delta`, with what inexactness adds; the safe end of a bisection."""
         if self.inexactness == 0:
             return exact(delta)
-        high = self._cheapest(exact_delta)
+        high = min(self._cheapest(exact_delta), key=partial(self._with_inexactness, exact_delta))
         if self._with_inexactness(exact_delta, high) > delta:
             return math.inf
         low = 0.0

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from discreet.privacy.arrays import Array
-from discreet.privacy.basic import Pure, RenyiCurve
+from discreet.privacy.basic import NOT_ZERO, Pure, RenyiCurve
 from discreet.privacy.divergences import hockey_stick_normals
 from discreet.privacy.neighbours import Neighbours
 from discreet.privacy.pieces import Piece
@@ -40,8 +40,8 @@ class PoissonGaussian(Piece):
 
     def profile(self, epsilons: Array) -> Array:
         if self.neighbours is Neighbours.SUBSTITUTE:
-            return self._substituted(epsilons)
-        return np.maximum(self._removed(epsilons), self._added(epsilons))
+            return np.maximum(self._substituted(epsilons), NOT_ZERO)
+        return np.maximum(np.maximum(self._removed(epsilons), self._added(epsilons)), NOT_ZERO)
 
     def _removed(self, epsilons: Array) -> Array:
         """(1-q) N(0) + q N(1) against N(0): amplification gives q delta(log(1 + (e^eps - 1)/q))."""
@@ -135,8 +135,8 @@ def _mixture_renyi(q: float, s: float, orders: Array, neighbours: Neighbours) ->
     log_moments = special.logsumexp(log_terms, axis=1) + math.log(
         (x[1] - x[0]) / (s * math.sqrt(2 * math.pi))
     )
-    margin = 1e-13 / (orders - 1)  # for rounding
-    return np.maximum(log_moments / (orders - 1), 0.0) * (1 + 1e-9) + margin
+    margin = 1e-15 / (orders - 1)  # for rounding
+    return np.maximum(log_moments / (orders - 1), 0.0) * (1 + 1e-12) + margin
 
 
 @dataclass(frozen=True)

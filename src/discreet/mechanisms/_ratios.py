@@ -1,0 +1,64 @@
+"""Clipped log-likelihood ratios of a batch: the only thing a chain reads off the data.
+
+Proof page: docs/proofs/dp_mcmc.md#clipping.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from discreet.mechanisms.losses import Loss
+from discreet.models.base import Model, Theta
+from discreet.privacy import Evidence, checks
+
+if TYPE_CHECKING:
+    import jax
+
+
+def clipped_ratios(
+    loss: Loss, model: Model, *, candidate: Theta, theta: Theta, batch: Theta, limit: jax.Array | float
+) -> jax.Array:
+    """loss(theta) - loss(candidate) of each record, over `limit`, clipped to [-1, 1].
+
+    A record whose ratio is not a number votes for rejection as strongly as one record
+    may, -1. It must not do more: a record that could force a rejection would be seen.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    def ratio(record: Theta) -> jax.Array:
+        return loss(model, theta, record) - loss(model, candidate, record)
+
+    ratios = jax.vmap(ratio)(batch) / limit
+    return jnp.where(jnp.isnan(ratios), -1.0, jnp.clip(ratios, -1.0, 1.0))
+
+
+def public_ratio(
+    model: Model, candidate: Theta, theta: Theta, proposal_ratio: jax.Array | float
+) -> jax.Array:
+    """Log prior ratio plus proposal ratio; not finite means that the candidate is rejected."""
+    return model.log_prior(candidate) - model.log_prior(theta) + proposal_ratio
+
+
+def ratio_limit(
+    loss: Loss, model: Model, limit: float | None, tempered_size: int
+) -> tuple[float, str, Evidence]:
+    """Where ratios are clipped, why, and what makes it hold: a certified range, or clipping."""
+    try:
+        span = loss.range(model)
+    except ValueError:
+        span = None
+    chosen = 3 / math.sqrt(tempered_size) if limit is None else checks.real("limit", limit, above=0.0)
+    if span is not None and span.value <= chosen:
+        return span.value, f"the loss has range {span.value:.4g}, so that nothing is clipped", span.evidence
+    rule = "given" if limit is not None else "3 / sqrt(N0)"
+    return (
+        chosen,
+        f"ratios are clipped at {chosen:.4g}, {rule}",
+        Evidence.proved(
+            "ratios are clipped before anything is summed, and a ratio that is not a number counts as one "
+            "clipped vote to reject",
+            "docs/proofs/dp_mcmc.md#clipping",
+        ),
+    )

@@ -1,0 +1,67 @@
+"""Which sampler serves a posterior by default: the first of a table that does not refuse.
+
+The order is by what can be said of a draw, then by time to one draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from discreet.models.base import Model
+from discreet.models.logistic import LogisticRegression
+from discreet.models.losses import Gibbs, Loss
+from discreet.models.neural_regression import NeuralClassification, NeuralRegression
+from discreet.samplers._public_bounds import Setting
+from discreet.samplers.coupled import CoupledChains
+from discreet.samplers.exact import ExactLogistic
+from discreet.samplers.nuts import NUTS
+from discreet.samplers.posterior import Sampler
+
+Choice = Callable[[Model, Loss, float, int], Sampler | None]
+_EXACT = 1e-12
+_TRUSTED = 1e-6
+
+
+def exact(model: Model, loss: Loss, gamma: float, size: int) -> Sampler | None:
+    """Rejection, for the logistic log-likelihood, where double precision bears it."""
+    sampler = ExactLogistic(gamma=min(gamma, _EXACT))
+    if not isinstance(model, LogisticRegression) or sampler.refusal(model, loss):
+        return None
+    # Weights are at most 1 where the plan chooses them, and the heaviest is the hardest.
+    weight = (loss.weight if isinstance(loss, Gibbs) else None) or 1.0
+    setting = Setting(size, model.features, model.prior_precision, weight, model.row_norm)
+    return sampler if setting.resolvable else None
+
+
+def coupled(model: Model, loss: Loss, gamma: float, size: int) -> Sampler | None:
+    """Coupled chains, for posteriors with one mode in sight."""
+    del size
+    if isinstance(model, NeuralClassification | NeuralRegression):
+        return None
+    parameters = sum(math.prod(shape) for shape in model.parameter_shapes.values())
+    meet = max(12, round(0.8 * parameters))
+    bill = gamma > 0
+    sampler = CoupledChains(gamma=gamma if bill else _TRUSTED, meet=meet, bill=bill)
+    return None if sampler.refusal(model, loss) else sampler
+
+
+def nuts(model: Model, loss: Loss, gamma: float, size: int) -> Sampler | None:  # noqa: ARG001
+    """NUTS, for everything else."""
+    return NUTS()
+
+
+CHOICES: list[Choice] = [exact, coupled, nuts]
+"""Tried in this order; put a better one in front."""
+
+
+def default_sampler(model: Model, loss: Loss, gamma: float, size: int) -> Sampler:
+    """The first choice that serves.
+
+    Args:
+        model: likelihood and prior.
+        loss: the loss.
+        gamma: total variation per draw for which delta has room; 0 for none.
+        size: the number of records, or a generous guess where it is private.
+    """
+    return next(sampler for choice in CHOICES if (sampler := choice(model, loss, gamma, size)) is not None)
