@@ -278,7 +278,8 @@ class Profile(Piece):
         return chords.along(np.array(self.epsilons), np.array(self.deltas), epsilons)
 
     def largest_loss(self) -> float:
-        return self.epsilons[-1]
+        floor = self.deltas[-1] + 1e-18
+        return next(e for e, d in zip(self.epsilons, self.deltas, strict=True) if d <= floor and e > 0)
 
     def describe(self) -> str:
         return f"privacy profile known at {len(self.epsilons)} epsilons up to {self.epsilons[-1]:g}"
