@@ -226,7 +226,8 @@ def sampled_without_replacement(base: Guarantee, rate: float, steps: int = 1) ->
 
     Args:
         base: the guarantee of the mechanism for its sample, one piece, under
-            substitution (the relation for which the amplification is proved).
+            substitution (the relation for which the amplification is proved). The
+            mechanism must not depend on the order of its sample.
         rate: sample size over number of records.
         steps: how many times, each with a fresh sample.
 
