@@ -20,10 +20,10 @@ import matplotlib as mpl
 import numpy as np
 from scipy import special, stats
 
-from discreet.mechanisms._chain import by_chain
 from discreet.mechanisms._logistic_correction import logistic_correction
 from discreet.mechanisms.barker_mcmc import BarkerMCMC
 from discreet.mechanisms.proposals import CorrelatedWalk, Proposal, RandomWalk
+from discreet.mechanisms.release import by_chain
 from discreet.models.gaussian_mixture import GaussianMixture
 from discreet.privacy import barker
 

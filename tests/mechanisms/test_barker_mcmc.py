@@ -14,13 +14,14 @@ import pytest
 from scipy import special, stats
 
 from discreet.mechanisms import _chain, barker_mcmc
-from discreet.mechanisms._chain import batches, by_chain
+from discreet.mechanisms._chain import batches
 from discreet.mechanisms._logistic_correction import logistic_correction
 from discreet.mechanisms._ratios import clipped_ratios
 from discreet.mechanisms.barker_mcmc import BarkerMCMC, released_normal, sampling_factor
 from discreet.mechanisms.interruption import Interrupted
 from discreet.mechanisms.losses import LogLikelihood
 from discreet.mechanisms.proposals import CorrelatedWalk, Langevin, Noise, RandomWalk
+from discreet.mechanisms.release import by_chain
 from discreet.models.base import Model, Theta
 from discreet.models.gaussian_mixture import GaussianMixture
 from discreet.privacy import Budget, BudgetError, barker, barker_full_data
@@ -356,10 +357,14 @@ def test_the_same_seed_gives_the_same_chain_and_another_seed_another() -> None:
 def test_chains_are_different_and_stored_one_after_the_other() -> None:
     start = {"theta": np.array([[0.0, 0.0], [5.0, 5.0]])}
     plan = chain(chains=2, start=start).plan(n=N, steps=300)
-    draws = by_chain(plan.release({"x": X}, key=1).draws, 2)["theta"]
+    release = plan.release({"x": X}, key=1)
+    draws = by_chain(release.draws, 2)["theta"]
     assert draws.shape == (2, 300, 2)
     assert np.abs(draws[0, 0]).max() < 2.0
     assert np.abs(draws[1, 0] - 5).max() < 2.0
+    posterior = release.posterior.posterior["theta"]
+    assert posterior.dims[:2] == ("chain", "draw")
+    np.testing.assert_array_equal(posterior.values, draws)
 
 
 def test_interruption_keeps_the_bill_and_resumes_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from discreet.mechanisms.base import Drawn, Mechanism, Plan
-from discreet.mechanisms.release import Release
+from discreet.mechanisms.release import Release, by_chain
 
 if TYPE_CHECKING:
-    from discreet.mechanisms._chain import by_chain
     from discreet.mechanisms.barker_mcmc import BarkerMCMC
     from discreet.mechanisms.concentrated_posterior import ConcentratedPosterior
     from discreet.mechanisms.diffused_posterior import DiffusedPosterior
@@ -70,7 +69,6 @@ _HOME = {
     "RandomWalk": "proposals",
     "TruncatedPosterior": "truncated_posterior",
     "VariationalStart": "variational_start",
-    "by_chain": "_chain",
 }
 
 

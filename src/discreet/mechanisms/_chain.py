@@ -24,7 +24,7 @@ from discreet.mechanisms.base import Drawn
 from discreet.mechanisms.interruption import Paused
 from discreet.mechanisms.proposals import Noise
 from discreet.models.base import Model, Records, Theta
-from discreet.privacy import Evidence, Sensitive, checks
+from discreet.privacy import Evidence, Sensitive
 from discreet.samplers.randomness import Randomness
 
 if TYPE_CHECKING:
@@ -220,12 +220,6 @@ def check_starts(model: Model, states: Mapping[str, Array]) -> None:
             f"start must lie in the support of the prior, got a point outside for {int((~inside).sum())} of "
             f"{len(inside)} chains; move it inside"
         )
-
-
-def by_chain(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:
-    """Draws with leading axes chain and draw, as ArviZ wants them (`arviz.from_dict`)."""
-    checks.integer("chains", chains, at_least=1)
-    return {name: values.reshape(chains, -1, *values.shape[1:]) for name, values in draws.items()}
 
 
 class _ByIdentity:

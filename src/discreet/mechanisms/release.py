@@ -7,13 +7,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.models.base import Model
-from discreet.privacy import Evidence, Guarantee
+from discreet.privacy import Evidence, Guarantee, checks
 from discreet.privacy.sensitive import Sensitive
 
 _FORMAT = 1
@@ -70,6 +70,22 @@ class Release:
             provenance=document["provenance"],
         )
 
+    @property
+    def chains(self) -> int:
+        """How many chains the draws are of, one after the other; 1 for mechanisms that run none."""
+        return int(self.provenance["plan"]["parameters"].get("chains", 1))
+
+    @property
+    def posterior(self) -> Any:
+        """The draws as ArviZ holds them: an `InferenceData` whose axes are chain and draw.
+
+        Its diagnostics, such as `arviz.summary`, are functions of the draws, and so
+        as public as these.
+        """
+        import arviz
+
+        return cast("Any", arviz).from_dict(posterior=by_chain(self.draws, self.chains))
+
     def hash(self) -> str:
         """SHA-256 of the draws and of the plan they came from: what the ledger refers to."""
         digest = hashlib.sha256(str(self.provenance.get("plan_hash")).encode())
@@ -82,3 +98,9 @@ class Release:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in self.draws.items())
         lines = [f"draws: {shapes}", *self.guarantee.describe().splitlines()]
         return "\n".join([*lines, "rests on", *(f"  {claim}" for claim in self.evidence)])
+
+
+def by_chain(draws: Mapping[str, NDArray[np.float64]], chains: int) -> dict[str, NDArray[np.float64]]:
+    """Draws with leading axes chain and draw, as ArviZ wants them."""
+    checks.integer("chains", chains, at_least=1)
+    return {name: values.reshape(chains, -1, *values.shape[1:]) for name, values in draws.items()}
