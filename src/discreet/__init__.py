@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet import data, ledger, mechanisms, models, privacy, report, sklearn
+    from discreet import data, ledger, mechanisms, models, privacy, sklearn
     from discreet.ledger import Ledger
     from discreet.mechanisms import Plan, Release
     from discreet.privacy import Budget
@@ -26,7 +26,6 @@ __all__ = [
     "mechanisms",
     "models",
     "privacy",
-    "report",
     "sklearn",
 ]
 
@@ -41,7 +40,6 @@ _HOME = {
     "mechanisms": "discreet.mechanisms",
     "models": "discreet.models",
     "privacy": "discreet.privacy",
-    "report": "discreet.report",
     "sklearn": "discreet.sklearn",
 }
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from discreet.cli import app, words
-from discreet.privacy import Guarantee, barker, beta_bernoulli
+from discreet.cli import app
+from discreet.privacy import Guarantee, attacker_success, barker, beta_bernoulli
 
 SGD = "poisson-gaussian --rate 256/60000 --sigma 1.3 --steps 3515 --delta 1e-5"
 CHAIN = "barker --batch 1000 --size 1e5 --steps 5000 --delta 1e-5"
@@ -152,8 +152,8 @@ def test_json_has_the_documented_keys_and_its_guarantee_reads_back() -> None:
     }  # fmt: skip
     assert (found["neighbours"], found["repeat"], found["group"]) == ("substitute", 3, 2)
     assert Guarantee.from_dict(found["guarantee"]) == barker(1000, 100_000, 15).for_group(2)
-    assert set(found["results"][0]) == {"delta", "epsilon", "route", "reason"}
-    assert set(found["compare"][0]) == {"delta", "bound", "kind", "epsilon", "times"}
+    assert set(found["results"][0]) == {"delta", "epsilon", "route", "reason", "guess"}
+    assert set(found["compare"][0]) == {"delta", "bound", "kind", "epsilon", "times", "guess"}
     assert "as published (paper M, Theorem 2)" not in {row["bound"] for row in found["compare"]}
     page = (Path(__file__).parents[2] / "docs/how-to/account.md").read_text()
     assert {key for key in KEYS if f"`{key}`" not in page} == set()
@@ -186,9 +186,9 @@ def test_the_sentences_say_against_whom_and_on_what_it_rests() -> None:
 
 def test_the_chance_of_a_guess_is_the_one_of_randomised_response() -> None:
     for epsilon in (0.0, 0.3, 1.0, 5.0):
-        assert words.right_at_most(epsilon, 0.0) == pytest.approx(1 / (1 + math.exp(-epsilon)))
-    assert words.right_at_most(0.0, 0.2) == pytest.approx(0.6)  # (1 + TV) / 2
-    assert words.right_at_most(math.inf, 0.0) == words.right_at_most(1000.0, 0.5) == 1.0
+        assert attacker_success(epsilon, 0.0) == pytest.approx(1 / (1 + math.exp(-epsilon)))
+    assert attacker_success(0.0, 0.2) == pytest.approx(0.6)  # (1 + TV) / 2
+    assert attacker_success(math.inf, 0.0) == attacker_success(1000.0, 0.5) == 1.0
     found = answer(f"pure {math.log(3)!r} --neighbours substitute --delta 0")["guess"]
     assert found == pytest.approx(0.75)
 

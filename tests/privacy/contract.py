@@ -168,8 +168,8 @@ class Contract:
             copy = Guarantee.from_json(original.to_json())
             assert copy == original
             assert hash(copy) == hash(original)
-            assert copy.describe() == original.describe()
         copy = Guarantee.from_json(composed.to_json())
+        assert copy.describe() == composed.describe()
         assert copy.epsilon(1e-5) == composed.epsilon(1e-5)
         assert copy.delta(0.3) == composed.delta(0.3)
         assert copy.renyi(3.0) == composed.renyi(3.0)
@@ -181,7 +181,10 @@ class Contract:
         with pytest.raises(AttributeError):
             piece.neighbours = piece.neighbours  # pyright: ignore[reportAttributeAccessIssue]
         assert str(self.guarantee.neighbours) in self.guarantee.describe()
-        assert self.guarantee.describe().count("\n") == 1
+        assert self.guarantee.describe().count("\n") == 2
+        assert "% of the time" in self.guarantee.describe()
+        stated = self.guarantee.describe(1e-3)
+        assert f"epsilon {self.guarantee.epsilon(1e-3):.6g} at delta 0.001: whoever found" in stated
         assert piece.describe()
 
     def test_asking_changes_nothing(self) -> None:

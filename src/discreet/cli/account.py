@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+import discreet as dc
 from discreet.cli import compare, numbers, show, tables, words
 from discreet.cli.errors import OneLineErrors, RequestError, named_as_typed
 
@@ -25,6 +26,9 @@ app = typer.Typer(
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-8)
 """Asked where the user asks for nothing."""
 
+
+GUESS = "right guess"
+"""Title of the column that says how often an attacker's guess can be right."""
 
 _EXTREME = "these parameters are too extreme to compute with; bring them closer to 1"
 
@@ -60,6 +64,11 @@ class Answer:
     epsilon: float
     route: str | None
     reason: str | None = None
+
+    @property
+    def guess(self) -> float:
+        """How often a guess between two neighbouring tables can be right, by this line alone."""
+        return dc.privacy.attacker_success(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)
@@ -204,9 +213,9 @@ def _run(name: str, parameters: dict[str, Any], found: Mechanism, asked: Asked) 
                 "neighbours": str(whole.neighbours),
                 "repeat": asked.repeat,
                 "group": asked.group,
-                "results": [vars(answer) for answer in answers],
+                "results": [{**vars(answer), "guess": answer.guess} for answer in answers],
                 "compare": [
-                    {"delta": delta, **vars(row), "times": _times(row, at)}
+                    {"delta": delta, **vars(row), "times": _times(row, at), "guess": _guess(row, delta)}
                     for delta, at in rows.items()
                     for row in at
                 ]
@@ -262,6 +271,11 @@ def _best(rows: list[compare.Row]) -> compare.Row | None:
     return min(reversed(proved), key=lambda row: row.epsilon, default=None)
 
 
+def _guess(row: compare.Row, delta: float) -> float:
+    """What the line says of an attacker, or would say if it were a guarantee."""
+    return dc.privacy.attacker_success(max(0.0, row.epsilon), delta)
+
+
 def _times(row: compare.Row, rows: list[compare.Row]) -> float | None:
     best = _best(rows)
     if best is None or best.epsilon == 0 or not math.isfinite(row.epsilon):
@@ -293,11 +307,15 @@ def _json_value(value: Any) -> Any:
 
 def _results(answers: list[Answer], *, by_epsilon: bool) -> show.Table:
     delta, epsilon = show.Column("delta", number=True), show.Column("epsilon", number=True)
+    more = (show.Column(GUESS, number=True), show.Column("route"))
+    rest = [(dc.privacy.percent(a.guess), a.route or "none") for a in answers]
     if by_epsilon:
-        rows = [(numbers.plain(a.epsilon), numbers.upward(a.delta), a.route or "none") for a in answers]
-        return show.Table("", (epsilon, delta, show.Column("route")), rows)
-    rows = [(numbers.plain(a.delta), numbers.upward(a.epsilon), a.route or "none") for a in answers]
-    return show.Table("", (delta, epsilon, show.Column("route")), rows)
+        rows = [(numbers.plain(a.epsilon), numbers.upward(a.delta)) for a in answers]
+        columns = (epsilon, delta, *more)
+    else:
+        rows = [(numbers.plain(a.delta), numbers.upward(a.epsilon)) for a in answers]
+        columns = (delta, epsilon, *more)
+    return show.Table("", columns, [(*row, *end) for row, end in zip(rows, rest, strict=True)])
 
 
 def _comparison(delta: float, rows: list[compare.Row], exact: bool) -> show.Table:
@@ -306,11 +324,13 @@ def _comparison(delta: float, rows: list[compare.Row], exact: bool) -> show.Tabl
     for row in rows:
         times = _times(row, rows)
         ratio = "" if times is None or row.kind == compare.OTHER else f"{numbers.nearest(times)} x"
-        cells.append((row.bound, row.kind, numbers.upward(row.epsilon), ratio))
+        guess = dc.privacy.percent(_guess(row, delta))
+        cells.append((row.bound, row.kind, numbers.upward(row.epsilon), guess, ratio))
     columns = (
         show.Column("bound"),
         show.Column("kind"),
         show.Column("epsilon", number=True),
+        show.Column(GUESS, number=True),
         show.Column("times exact" if exact else "times best", number=True),
     )
     marked = frozenset(k for k, row in enumerate(rows) if row is best)

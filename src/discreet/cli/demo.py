@@ -214,7 +214,10 @@ def demo(
                 status.update(f"solving: {plan.name}")
             solved.append(solve(plan, budget))
     if json:
-        show.show_json({"epsilon": epsilon, "delta": delta, "plans": [_plain(line) for line in solved]})
+        guess = dc.privacy.attacker_success(epsilon, delta)
+        show.show_json(
+            {"epsilon": epsilon, "delta": delta, "guess": guess, "plans": [_plain(line) for line in solved]}
+        )
     else:
         _show(solved, budget, time.perf_counter() - started)
 
@@ -265,6 +268,7 @@ def _show(solved: list[Solved], budget: Budget, seconds: float) -> None:
         )
         for line in solved
     ]
+    sure = dc.privacy.attacker_words(budget.epsilon, budget.delta)
     relations = {line.guarantee.neighbours for line in solved if line.guarantee}
     explained = "; ".join(
         f"{str(r).replace('_', '-')}: {r.explanation}" for r in sorted(relations, reverse=True)
@@ -280,6 +284,7 @@ def _show(solved: list[Solved], budget: Budget, seconds: float) -> None:
                     "how much less noise or prior precision, or more weight, steps or draws.",
                 ),
                 ("Neighbours", f"{explained}. Rows under different relations are not comparable."),
+                ("An attacker", f"at that budget {sure}."),
                 ("Data", f"none was read; all follows from public parameters, in {seconds:.0f} s."),
                 (
                     "Published",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from discreet.cli.numbers import upward
+import discreet as dc
 
 if TYPE_CHECKING:
     from discreet.privacy import Guarantee
@@ -17,17 +16,6 @@ ROUTES = {
     "exact profile": "the privacy profile of the one application, without discretisation",
     "convolution of privacy losses": "privacy loss distributions, rounded upward to a grid and convolved",
 }
-
-
-def right_at_most(epsilon: float, delta: float) -> float:
-    """How often a guess between two neighbouring tables, equally likely before, can be right.
-
-    The best guess is right with probability (1 + TV) / 2, and (epsilon, delta) bounds
-    the total variation distance by (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
-    """
-    if math.isinf(epsilon):
-        return 1.0
-    return min(1.0, 0.5 + 0.5 * (math.tanh(epsilon / 2) + 2 * delta / (math.exp(min(epsilon, 700.0)) + 1)))
 
 
 def protects(guarantee: Guarantee, group: int) -> str:
@@ -48,13 +36,15 @@ def attacker(answers: list[tuple[float, float]], guarantee: Guarantee, group: in
     Every (epsilon, delta) pair is a bound, so the smallest of their answers is one;
     epsilon 0 with its own delta is the total variation distance itself.
     """
-    stated = min((right_at_most(e, d) for e, d in answers), default=1.0)
-    sharpest = min(stated, right_at_most(0.0, guarantee.delta(0.0)))
+    stated = min((dc.privacy.attacker_success(e, d) for e, d in answers), default=1.0)
+    sharpest = min(stated, dc.privacy.attacker_success(0.0, guarantee.delta(0.0)))
     tables = "two neighbouring tables" if group == 1 else f"two tables that differ in {group} people"
-    alone = "" if stated < 1.0005 * sharpest else f" ({_percent(stated)} by the numbers above alone)"
+    alone = (
+        "" if stated < 1.0005 * sharpest else f" ({dc.privacy.percent(stated)} by the numbers above alone)"
+    )
     text = (
         f"someone who must guess between {tables}, with no other knowledge, is right at most "
-        f"{_percent(sharpest)} of the time{alone}; no other knowledge means "
+        f"{dc.privacy.percent(sharpest)} of the time{alone}; no other knowledge means "
         "that both were equally likely before."
     )
     return text, sharpest
@@ -71,8 +61,3 @@ def why_none(guarantee: Guarantee, delta: float) -> str:
     if smallest >= delta:
         return f"delta is not above the {smallest:.3g} that no epsilon covers; ask at a larger delta"
     return "no route has a finite answer at so small a delta; ask at a larger one"
-
-
-def _percent(probability: float) -> str:
-    value = 100 * probability
-    return f"{upward(value, 3) if value < 99.9 else upward(value, 5)} %"

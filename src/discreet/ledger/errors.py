@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from discreet.privacy import attacker_success, percent
+
 if TYPE_CHECKING:
     from discreet.ledger.chain import Quote
 
@@ -28,10 +30,12 @@ class BudgetExceeded(LedgerError):  # noqa: N818  # reads as what happened
     """
 
     def __init__(self, quote: Quote) -> None:
+        right = percent(attacker_success(quote.after, quote.budget.delta))
         super().__init__(
             f"the budget of {quote.budget.epsilon:g} would be exceeded: asked {quote.asked:.4g}, "
             f"spent {quote.spent:.4g}, left {quote.left:.4g}, together {quote.after:.4g} "
-            f"(epsilon at delta {quote.budget.delta:g}); plan with a smaller budget"
+            f"(epsilon at delta {quote.budget.delta:g}; a guess about one person would be right up to "
+            f"{right} of the time); plan with a smaller budget"
         )
         self.quote = quote
 

@@ -15,7 +15,7 @@ from discreet.ledger.chain import Anchor, Chain, Quote, Receipt, Verification, w
 from discreet.ledger.entries import FORMAT, Entry, Spend
 from discreet.ledger.errors import BudgetExceeded, LedgerBroken, LedgerError
 from discreet.ledger.store import Session, SqliteStore, open_store
-from discreet.privacy import Budget, Guarantee
+from discreet.privacy import Budget, Guarantee, attacker_success, attacker_words, percent
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -178,9 +178,12 @@ class Ledger:
         """The ledger in words: budget, what is spent and left, spends without a release."""
         chain = self._synced()
         spends = sum(isinstance(entry, Spend) for entry in chain.entries)
+        whole = attacker_success(chain.budget.epsilon, chain.budget.delta)
         lines = [
             f"ledger of {self.dataset}: budget {_words(chain.budget)}",
             f"spent {chain.spent:.4g} in {spends} spends, left {chain.left:.4g}",
+            f"so far {attacker_words(chain.spent, chain.budget.delta)}",
+            f"with all of the budget spent: {percent(whole)}",
         ]
         lines += [
             f"entry {one.position} ({one.who}, {one.when:%Y-%m-%d %H:%M} UTC) has no release: {one.purpose}"

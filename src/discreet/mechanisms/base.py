@@ -151,12 +151,12 @@ class Plan:
 
         return run(partial(self.mechanism.draw, self, checked, randomness, progress=progress), released)
 
-    def describe(self) -> str:
-        """The plan in words: what runs, what it costs, for whom, and what that rests on."""
+    def describe(self, delta: float | None = None) -> str:
+        """The plan in words: what runs, what it costs (at `delta`, if given), for whom, resting on what."""
         lines = [f"{type(self.mechanism).__name__} on {type(self.mechanism.model).__name__}"]
         lines += [f"  {name}: {_short(value)}" for name, value in self.parameters.items()]
         lines += [f"  because {reason}" for reason in self.reasons]
-        lines += ["costs", *(f"  {line}" for line in self.guarantee.describe().splitlines())]
+        lines += ["costs", *(f"  {line}" for line in self.guarantee.describe(delta).splitlines())]
         lines += ["rests on", *(f"  {claim}" for claim in self.evidence)]
         return "\n".join(lines)
 

@@ -5,6 +5,7 @@ by name, every answer is an upper bound, and every rule has a proof page under
 docs/proofs/.
 """
 
+from discreet.privacy.attacker import attacker_success, attacker_words, percent
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import BudgetError, Calibration, calibrate
 from discreet.privacy.comparison import Approximation, gdp_central_limit
@@ -46,6 +47,8 @@ __all__ = [
     "Sensitive",
     "Standing",
     "approximate",
+    "attacker_success",
+    "attacker_words",
     "barker",
     "barker_full_data",
     "beta_bernoulli",
@@ -62,6 +65,7 @@ __all__ = [
     "normal_mean",
     "normals",
     "nothing",
+    "percent",
     "poisson_gaussian",
     "profile",
     "pure",

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from discreet.privacy import checks, routes
+from discreet.privacy.attacker import attacker_words
 from discreet.privacy.budget import Budget
 from discreet.privacy.group import Group
 from discreet.privacy.neighbours import Neighbours, as_neighbours
@@ -160,14 +161,24 @@ class Guarantee:
 
     # --- words and storage ----------------------------------------------------
 
-    def describe(self) -> str:
-        """What was applied, how often, and for whom; one line per piece."""
+    def describe(self, delta: float | None = None) -> str:
+        """What was applied, how often, for whom, and how often a guess about one person can be right.
+
+        The guess is that of an attacker who finds two neighbouring tables equally
+        likely (docs/proofs/attacker.md). It needs no delta; if one is given, the
+        epsilon at it stands before it.
+        """
         lines = [f"neighbours: {self.neighbours} ({self.neighbours.explanation})"]
         lines += [f"{count} x {piece.describe()}" for piece, count in self.pieces]
         if not self.pieces:
             lines.append("nothing applied")
         if self.inexactness > 0:
             lines.append(f"sampling within {float(self.inexactness):.3g} of the exact law in total variation")
+        if delta is not None:
+            epsilon = self.epsilon(delta)
+            lines.append(f"epsilon {epsilon:.6g} at delta {delta:g}: {attacker_words(epsilon, delta)}")
+        else:  # epsilon 0 with its own delta is the total variation distance itself
+            lines.append(attacker_words(0.0, self.delta(0.0)))
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
