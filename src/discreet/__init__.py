@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet import data, ledger, mechanisms, models, privacy, sklearn
+    from discreet import data, ledger, mechanisms, models, privacy, sklearn, study
     from discreet.ledger import Ledger
     from discreet.mechanisms import Plan, Release
     from discreet.privacy import Budget
@@ -27,6 +27,7 @@ __all__ = [
     "models",
     "privacy",
     "sklearn",
+    "study",
 ]
 
 # Public name -> where it lives: "module", or "module:attribute".
@@ -41,6 +42,7 @@ _HOME = {
     "models": "discreet.models",
     "privacy": "discreet.privacy",
     "sklearn": "discreet.sklearn",
+    "study": "discreet.study",
 }
 
 

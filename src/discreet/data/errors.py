@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -45,6 +45,9 @@ def rows(count: int) -> str:
 class Declared(BaseModel):
     """A frozen declaration whose every mistake is one sentence."""
 
+    missing_advice: ClassVar[str] = "declare it from public knowledge"
+    """What to do about a setting without a default that is not there."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     def __init__(self, **values: Any) -> None:
@@ -63,17 +66,17 @@ class Declared(BaseModel):
         return cls(**values)
 
 
-def _as_schema_error(error: Mapping[str, Any], model: type[BaseModel]) -> SchemaError:
+def _as_schema_error(error: Mapping[str, Any], model: type[Declared]) -> SchemaError:
     place = [str(part) for part in error["loc"]]
     if len(place) > 2 and place[0] == "columns":
         del place[2]  # the kind, by which Pydantic chose among the columns
     kind, given = error["type"], error["input"]
     if kind == "extra_forbidden":
         return SchemaError(
-            f"there is no setting {place[-1]!r} here; {nearest(place[-1], model.model_fields)}", place[:-1]
+            f"there is no setting {place[-1]!r:.60} here; {nearest(place[-1], _settings(model))}", place[:-1]
         )
     if kind == "missing":
-        return SchemaError("it is missing; declare it from public knowledge", place)
+        return SchemaError(f"it is missing; {model.missing_advice}", place)
     if kind == "value_error":
         cause = error["ctx"]["error"]
         if isinstance(cause, SchemaError):
@@ -89,6 +92,11 @@ def _as_schema_error(error: Mapping[str, Any], model: type[BaseModel]) -> Schema
         return SchemaError(f"there is no kind {tag!r:.60}; {nearest(tag, _KINDS)}", place)
     message = str(error["msg"])
     return SchemaError(f"{message[:1].lower()}{message[1:]}, got {type(given).__name__}", place)
+
+
+def _settings(model: type[BaseModel]) -> list[str]:
+    """The settings as a file names them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 _KINDS = ("real", "integer", "category", "ordinal", "binary")

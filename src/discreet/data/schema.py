@@ -114,10 +114,10 @@ class Schema(Declared):
         """The schema as TOML."""
         settings = self.to_dict()
         columns = settings.pop("columns")
-        lines = [f"{name} = {_toml(value)}" for name, value in settings.items()]
+        lines = [f"{name} = {toml_value(value)}" for name, value in settings.items()]
         for name, column in columns.items():
-            lines += ["", f"[columns.{_toml_key(name)}]"]
-            lines += [f"{setting} = {_toml(value)}" for setting, value in column.items()]
+            lines += ["", f"[columns.{toml_key(name)}]"]
+            lines += [f"{setting} = {toml_value(value)}" for setting, value in column.items()]
         return "\n".join(lines).lstrip("\n") + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,11 +148,11 @@ class Schema(Declared):
         frame = next(reader.batches(names, 1000), None)
         lines = _DRAFT.splitlines()
         if separator != ",":
-            lines += [f"separator = {_toml(separator)}"]
+            lines += [f"separator = {toml_value(separator)}"]
         for name in names:
             kind = "category" if frame is None else _guess(frame[name])
             unfilled = ("values",) if kind == "category" else ("lower", "upper")
-            lines += ["", f"[columns.{_toml_key(name)}]", f'kind = "{kind}"']
+            lines += ["", f"[columns.{toml_key(name)}]", f'kind = "{kind}"']
             lines += [f'{setting} = "{TODO}"' for setting in unfilled]
         return "\n".join(lines) + "\n"
 
@@ -232,13 +232,15 @@ def _unlikely_header(names: Sequence[str]) -> str | None:
     return None
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A plain value as TOML writes it."""
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _toml_key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _toml(name)
+def toml_key(name: str) -> str:
+    """A key as TOML writes it."""
+    return name if _BARE.fullmatch(name) else toml_value(name)

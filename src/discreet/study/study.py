@@ -1,0 +1,382 @@
+"""`Study`: a study file, read and checked; its plan touches no data."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from discreet.data import DataError, Encoding, Records, Schema, SchemaError
+from discreet.data.columns import Number
+from discreet.data.errors import nearest
+from discreet.data.schema import toml_key, toml_value
+from discreet.privacy import Budget, Neighbours
+from discreet.study.errors import Setting, StudyError, choose, parse, speaking_of
+from discreet.study.mechanisms import MECHANISMS, MechanismRow
+from discreet.study.models import MODELS, ModelRow
+
+if TYPE_CHECKING:
+    from discreet.ledger import Ledger
+    from discreet.mechanisms import Plan
+    from discreet.models.base import Model
+
+LARGEST = 1 << 22
+"""Bytes of a file that is still taken for a study or a schema."""
+
+
+class Data(Setting):
+    """`[data]`: which table, and how it becomes records.
+
+    Attributes:
+        path: of the table, from the folder of the study file.
+        target: the column to explain, or a threshold on it such as "age >= 65".
+        records: how many rows the table has, where that number is public.
+        features: the columns to explain it by; all but the target unless given.
+        intercept: whether there is a constant feature.
+        scale: the interval that declared bounds are mapped to.
+        drop_first: whether a category's first value has no feature.
+        row_norm: a public limit to which longer rows of features are shortened.
+    """
+
+    path: str = Field(min_length=1)
+    target: str = Field(min_length=1)
+    records: int | None = Field(default=None, ge=1, le=10**12)
+    features: list[str] | None = None
+    intercept: bool = True
+    scale: Literal["unit", "centred"] = "unit"
+    drop_first: bool = False
+    row_norm: Number | None = None
+
+
+class Privacy(Setting):
+    """`[privacy]`: what the release may cost, and what an epsilon is about."""
+
+    epsilon: Number = Field(gt=0)
+    delta: Number = Field(default=0.0, ge=0, lt=1)
+    neighbours: Literal["substitute", "add_remove"]
+
+
+class LedgerPlace(Setting):
+    """`[ledger]`: where the spend is recorded.
+
+    Attributes:
+        place: a file, from the folder of the study file, or postgresql://user@host/database.
+        dataset: the public name of the data set; by default the ledger's own.
+        purpose: what the ledger notes.
+    """
+
+    place: str = Field(min_length=1)
+    dataset: str | None = None
+    purpose: str = Field(default="", max_length=500)
+
+
+class Report(Setting):
+    """`[report]`: what is written beside the draws.
+
+    Attributes:
+        folder: where the release goes, from the folder of the study file, unless --out says otherwise.
+        page: whether report.html is written.
+        authors: who may be cited for it.
+    """
+
+    folder: str | None = Field(default=None, min_length=1)
+    page: bool = True
+    authors: list[str] = Field(default_factory=list)
+
+
+_DECLARED = ("columns", "separator", "missing_marks")
+"""Settings of `[data]` that make up a schema, where no file has one."""
+
+_SECTIONS = ("title", "data", "model", "mechanism", "privacy", "ledger", "report")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A question, a table, a mechanism and a price.
+
+    Made by `load`.
+
+    Attributes:
+        title: for people.
+        data: which table.
+        schema: what is publicly known of it.
+        model_row: the model's settings.
+        mechanism_row: the mechanism's settings.
+        privacy: the price.
+        ledger_place: where it is recorded; None where the file does not say.
+        report: what is written.
+        folder: that of the study file, from which paths count.
+
+    Example:
+        >>> from discreet.study import Study
+        >>> study = Study.of(
+        ...     {
+        ...         "data": {
+        ...             "path": "survey.csv",
+        ...             "target": "agrees",
+        ...             "records": 100,
+        ...             "columns": {"agrees": {"kind": "binary", "values": ["no", "yes"]}},
+        ...         },
+        ...         "model": {"name": "BetaBernoulli", "prior": [6, 12]},
+        ...         "mechanism": {"name": "DiffusedPosterior"},
+        ...         "privacy": {"epsilon": 1.0, "delta": 1e-6, "neighbours": "substitute"},
+        ...     }
+        ... )
+        >>> f"{study.plan().parameters['weight']:.4f}"
+        '0.4031'
+    """
+
+    title: str | None
+    data: Data
+    schema: Schema
+    model_row: ModelRow
+    mechanism_row: MechanismRow
+    privacy: Privacy
+    ledger_place: LedgerPlace | None
+    report: Report
+    folder: Path
+
+    # --- reading ------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], folder: Path = Path()) -> Study:
+        """A study from plain values, as a file holds them."""
+        for name in values:
+            if name not in _SECTIONS:
+                raise StudyError(f"there is no section {name!r:.60} here; {nearest(str(name), _SECTIONS)}")
+        for name in ("data", "model", "mechanism", "privacy"):
+            if name not in values:
+                raise StudyError(f"{name}: it is missing; add a section [{name}]")
+        title = values.get("title")
+        if title is not None and not (
+            isinstance(title, str) and title.isprintable() and 0 < len(title) <= 200
+        ):
+            raise StudyError("title: it must be one line of text, up to 200 characters")
+        data, schema = _data(values["data"], folder)
+        study = cls(
+            title=title,
+            data=data,
+            schema=schema,
+            model_row=choose("model", MODELS, values["model"]),
+            mechanism_row=choose("mechanism", MECHANISMS, values["mechanism"]),
+            privacy=parse("privacy", Privacy, values["privacy"]),
+            ledger_place=parse("ledger", LedgerPlace, values["ledger"]) if "ledger" in values else None,
+            report=parse("report", Report, values.get("report", {})),
+            folder=folder,
+        )
+        study.check()
+        return study
+
+    def check(self) -> None:
+        """Refuse parts that contradict each other; touches no data."""
+        _ = self.model
+        relation, number = self.privacy.neighbours, self.data.records
+        if relation == "substitute" and number is None:
+            raise StudyError(
+                "data.records: it is missing; give the number of rows, which is public where neighbours are "
+                "substitute"
+            )
+        if relation == "add_remove" and number is not None:
+            raise StudyError(
+                "data.records: it must be left out where neighbours are add_remove, because the number of "
+                "rows is not public there; remove it, or choose substitute"
+            )
+        if relation not in self.mechanism_row.relations:
+            proved = " and ".join(self.mechanism_row.relations)
+            raise StudyError(
+                f"privacy.neighbours: {self.mechanism_row.named} is proved for {proved}, got {relation}; "
+                "change one of them"
+            )
+
+    # --- what follows -------------------------------------------------------------
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """How the table becomes records."""
+        of_target = not self.model_row.reads_features
+        if of_target and self.data.features is not None:
+            raise StudyError(
+                f"data.features: {self.model_row.named} is about the target alone and takes no features; "
+                "remove them"
+            )
+        problem = None
+        try:
+            return self.schema.encoding(
+                target=self.data.target,
+                columns=() if of_target else self.data.features,
+                scale=self.data.scale,
+                intercept=self.data.intercept and not of_target,
+                drop_first=self.data.drop_first,
+                row_norm=self.data.row_norm,
+            )
+        except SchemaError as error:
+            problem = str(error)
+        raise StudyError(f"data: {problem}")
+
+    @cached_property
+    def model(self) -> Model:
+        """The model."""
+        encoding = self.encoding
+        if self.model_row.reads_features and not encoding.features:
+            raise StudyError("data.features: there are none; name a column, or set intercept = true")
+        with speaking_of("model", self.model_row):
+            return self.model_row.model(encoding)
+        raise AssertionError  # for the type checker: the block returns or raises
+
+    @property
+    def budget(self) -> Budget:
+        """What the release may cost."""
+        return Budget(self.privacy.epsilon, self.privacy.delta, Neighbours(self.privacy.neighbours))
+
+    @property
+    def table(self) -> Path:
+        """Where the data lie."""
+        return self.folder / self.data.path
+
+    @property
+    def purpose(self) -> str:
+        """What the ledger notes."""
+        noted = self.ledger_place.purpose if self.ledger_place is not None else ""
+        return noted or self.title or f"{self.model_row.named} of {self.data.target}"
+
+    def plan(self) -> Plan:
+        """The plan: its noise solved for, its guarantee known. Touches no data."""
+        return self._plan
+
+    @cached_property
+    def _plan(self) -> Plan:
+        with speaking_of("mechanism", self.mechanism_row):
+            return self.mechanism_row.plan(self.model, self.data.records, self.budget)
+        raise AssertionError  # for the type checker: the block returns or raises
+
+    def records(self) -> Records:
+        """Read the table. The first thing here that touches data."""
+        records = self.model_row.records(self.encoding.records(self.table))
+        if self.data.records is not None and len(next(iter(records.values()))) != self.data.records:
+            raise DataError(
+                f"{self.table.name} must have as many rows as the study says, {self.data.records}, got "
+                "another number; correct data.records, which is public where neighbours are substitute"
+            )
+        return records
+
+    def ledger(self, who: str | None = None) -> Ledger:
+        """The ledger that the study names; it must be there."""
+        from discreet.ledger import Ledger
+
+        named = self.ledger_place
+        if named is None:
+            raise StudyError("ledger: it is missing; add a section [ledger] with place = 'NAME.ledger'")
+        place = named.place if "://" in named.place else str(self.folder / named.place)
+        return Ledger(place, dataset=named.dataset, who=who)
+
+    def to_toml(self) -> str:
+        """The study on its own, with its schema inside and without paths or the ledger's address."""
+        named = {"title": self.title} if self.title is not None else {}
+        data = self.data.model_dump(exclude_none=True) | {"path": self.table.name}
+        schema = self.schema.to_dict()
+        columns = schema.pop("columns")
+        data |= {name: schema[name] for name in _DECLARED if name in schema}
+        sections: dict[str, Mapping[str, Any]] = {
+            "data": data,
+            **{f"data.columns.{toml_key(name)}": column for name, column in columns.items()},
+            "model": {"name": self.model_row.named, **self.model_row.model_dump(exclude_none=True)},
+            "mechanism": {
+                "name": self.mechanism_row.named,
+                **self.mechanism_row.model_dump(exclude_none=True),
+            },
+            "privacy": self.privacy.model_dump(),
+            "report": self.report.model_dump(exclude_none=True, exclude={"folder"}),
+        }
+        lines = [f"{name} = {toml_value(value)}" for name, value in named.items()]
+        for section, settings in sections.items():
+            lines += ["", f"[{section}]"]
+            lines += [f"{toml_key(name)} = {toml_value(value)}" for name, value in settings.items()]
+        return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def load(path: str | Path) -> Study:
+    """Read a study file; touches no data.
+
+    Raises:
+        StudyError: in one sentence that names the setting.
+        SchemaError: about the schema that the study names.
+    """
+    place = Path(path)
+    problem = None
+    try:
+        return Study.of(_toml(place), place.parent)
+    except (StudyError, SchemaError) as error:
+        problem = str(error)
+    raise StudyError(f"{place.name}: {problem}")
+
+
+def _data(values: object, folder: Path) -> tuple[Data, Schema]:
+    """`[data]`, and the schema inside it or in the file that it names."""
+    if not isinstance(values, Mapping):
+        raise StudyError(f"data: it must be a section [data], got {type(values).__name__}")
+    settings = dict(values)
+    inside = {name: settings.pop(name) for name in _DECLARED if name in settings}
+    named = settings.pop("schema", None)
+    for name in settings:
+        if name not in Data.model_fields:
+            raise StudyError(
+                f"data: there is no setting {name!r:.60} here; "
+                f"{nearest(name, [*Data.model_fields, 'schema', *_DECLARED])}"
+            )
+    data = parse("data", Data, settings)
+    if named is None and "columns" not in inside:
+        raise StudyError(
+            "data: columns are missing; declare [data.columns.NAME], or name a file: schema = '...'"
+        )
+    if named is not None and inside:
+        raise StudyError(
+            f"data: schema and {', '.join(inside)} were both given; what a schema file says stands there only"
+        )
+    if named is not None:
+        if not isinstance(named, str):
+            raise StudyError(f"data.schema: it must be the name of a file, got {type(named).__name__}")
+        _toml(folder / named)
+        return data, Schema.read(folder / named)
+    problem = None
+    try:
+        return data, Schema.of(inside)
+    except SchemaError as error:
+        problem = f"data.{error}" if error.place else f"data: {error}"
+    raise StudyError(problem)
+
+
+def _toml(place: Path) -> dict[str, Any]:
+    """The values of a TOML file; whatever is wrong with it, nothing of it is quoted."""
+    problem = None
+    try:
+        if place.suffix.lower() != ".toml":
+            raise StudyError(
+                f"{place.name} must be a TOML file, got {place.suffix or 'no ending'}; is it a table?"
+            )
+        if not place.is_file():
+            siblings = [one.name for one in place.parent.glob("*.toml")] if place.parent.is_dir() else []
+            raise StudyError(f"there is no file {place}; {nearest(place.name, siblings)}")
+        if place.stat().st_size > LARGEST:
+            raise StudyError(f"{place.name} has more than {LARGEST >> 20} MiB; is it a table?")
+        return tomllib.loads(place.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        problem = "it must be text in UTF-8; save it again"
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        problem = f"it is not TOML{_where(str(error))}"
+    except (OSError, ValueError) as error:
+        if isinstance(error, StudyError):
+            raise
+        problem = "it cannot be read"
+    raise StudyError(problem)
+
+
+def _where(said: str) -> str:
+    said = " ".join(said.split())
+    found = re.fullmatch(r"(.*?) \(at (.*)\)", said)
+    return f" at {found[2]}: {found[1][:1].lower()}{found[1][1:]}" if found else f": {said}"
