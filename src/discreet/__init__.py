@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet import data, ledger, mechanisms, models, privacy, sklearn, study
+    from discreet import data, ledger, mechanisms, models, privacy, report, sklearn, study
     from discreet.ledger import Ledger
     from discreet.mechanisms import Plan, Release
     from discreet.privacy import Budget
@@ -26,6 +26,7 @@ __all__ = [
     "mechanisms",
     "models",
     "privacy",
+    "report",
     "sklearn",
     "study",
 ]
@@ -41,6 +42,7 @@ _HOME = {
     "mechanisms": "discreet.mechanisms",
     "models": "discreet.models",
     "privacy": "discreet.privacy",
+    "report": "discreet.report",
     "sklearn": "discreet.sklearn",
     "study": "discreet.study",
 }

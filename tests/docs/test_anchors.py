@@ -77,7 +77,7 @@ def test_every_erratum_names_its_test_or_says_that_it_waits() -> None:
     sections = re.split(r"^#{2,3} (?=S?\d)", (ROOT / "docs" / "errata.md").read_text(), flags=re.MULTILINE)[
         1:
     ]
-    assert len(sections) == 24
+    assert len(sections) >= 27
     for section in sections:
         assert TEST_NAME.search(section) or "when the" in section.lower(), section.splitlines()[0]
 

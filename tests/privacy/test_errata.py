@@ -348,6 +348,24 @@ def test_errata_15_the_relation_changes_the_number() -> None:
         run["add_remove"].fits(Budget(1.0, 1e-5, neighbours="substitute"))  # pyright: ignore[reportArgumentType]
 
 
+# --- 18: R, the Gaussian baseline -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 15.0])
+def test_errata_18_gaussian_noise_costs_half_of_what_is_printed(order: float) -> None:
+    sigma, delta = 3.0, 1.0
+    lowest, highest = -12 * sigma * order, 12 * sigma * order
+    moment = mp.quad(
+        lambda x: mp.npdf(x, delta, sigma) ** order * mp.npdf(x, 0, sigma) ** (1 - order),
+        [lowest, 0, order, highest],
+    )
+    true = float(mp.log(moment)) / (order - 1)
+    printed = order * delta**2 / sigma**2
+    ours = gaussian(sigma / delta, neighbours="substitute").renyi(order)
+    assert true == pytest.approx(printed / 2, rel=1e-9)
+    assert ours == pytest.approx(true, rel=1e-12)
+
+
 # --- sharper than the papers ----------------------------------------------------------------------
 
 
