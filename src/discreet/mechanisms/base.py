@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.mechanisms.interruption import run
-from discreet.mechanisms.release import Release
+from discreet.mechanisms.release import Release, Scale
 from discreet.models.base import Model, Records, count
 from discreet.privacy import Evidence, Guarantee, Neighbours
 from discreet.privacy.sensitive import Sensitive
@@ -58,7 +58,13 @@ class Drawn:
 
 
 class Mechanism(ABC):
-    """A published mechanism, configured and without data."""
+    """A published mechanism, configured and without data.
+
+    Attributes:
+        scale: on which its draws are.
+    """
+
+    scale: ClassVar[Scale] = Scale.UNCONSTRAINED
 
     if TYPE_CHECKING:  # at run time a subclass has it as a field of its dataclass, or as a property
 
@@ -141,7 +147,12 @@ class Plan:
                 draws=drawn.draws,
                 guarantee=self.guarantee,
                 evidence=(*self.evidence, *drawn.evidence, randomness.evidence),
-                provenance={"plan": self.to_dict(), "plan_hash": self.hash(), "versions": _versions()},
+                provenance={
+                    "plan": self.to_dict(),
+                    "plan_hash": self.hash(),
+                    "scale": str(self.mechanism.scale),
+                    "versions": _versions(),
+                },
                 diagnostics=drawn.diagnostics,
                 model=self.mechanism.model,
             )

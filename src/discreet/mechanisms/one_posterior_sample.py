@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from discreet.mechanisms.base import Drawn, Mechanism, Plain, Plan
+from discreet.mechanisms.release import Scale
 from discreet.models.attack import refute
 from discreet.models.base import Bound, Model, Records
 from discreet.models.logistic import LogisticRegression
@@ -86,6 +87,7 @@ class OnePosteriorSample(Mechanism):
     loss: Loss = field(default_factory=BetaDivergence)
     draws: int = 1
     sampler: Sampler | None = None
+    scale = Scale.NATURAL
 
     def __post_init__(self) -> None:
         checks.integer("draws", self.draws, at_least=1)

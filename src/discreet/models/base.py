@@ -65,6 +65,20 @@ class Model(ABC):
         """Parameters on the scale people read."""
         return theta
 
+    def unconstrain(self, values: Mapping[str, jax.Array]) -> Theta:
+        """Unconstrained parameters from those on the scale people read, or from themselves."""
+        missing = sorted(set(self.parameter_shapes) - set(values))
+        if missing:
+            raise ValueError(
+                f"the parameters of {type(self).__name__} must be there by name, got none for "
+                f"{', '.join(missing)}; take the draws of a release of this model"
+            )
+        return {name: values[name] for name in self.parameter_shapes}
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records | None:  # noqa: ARG002
+        """Unconstrained parameters drawn from the prior, leading axis = draw; None if nobody wrote how."""
+        return None
+
     @property
     def bounds(self) -> dict[str, Bound]:
         """Certified numbers, by name; a missing name means that nothing is certified.

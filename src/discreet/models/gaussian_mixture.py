@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.models.base import Bound, Model, Theta
+import numpy as np
+
+from discreet.models.base import Bound, Model, Records, Theta
 from discreet.privacy import Evidence, checks
 
 if TYPE_CHECKING:
@@ -57,6 +59,9 @@ class GaussianMixture(Model):
         first, second = self.prior_variances
         t = theta["theta"]
         return -0.5 * (t[0] ** 2 / first + t[1] ** 2 / second)
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        return {"theta": generator.standard_normal((draws, 2)) * np.sqrt(self.prior_variances)}
 
     def log_density(self, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         import jax.numpy as jnp

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.models.base import Bound, Model, Theta
+import numpy as np
+
+from discreet.models.base import Bound, Model, Records, Theta
 from discreet.models.outcomes import normal_outcome
 from discreet.privacy import checks
 
@@ -43,6 +45,23 @@ class InverseGamma:
 
         variance = self.variance(u)
         return -(self.shape + 1) * jnp.log(variance) - self.scale / variance + u
+
+    def unconstrained(self, values: Mapping[str, jax.Array]) -> jax.Array:
+        """The parameter u from what a release holds, sigma^2 or u itself."""
+        import jax.numpy as jnp
+
+        if "variance" not in values:
+            return values["log_excess_variance"]
+        return jnp.log(values["variance"] - self.lower)
+
+    def draw(self, generator: np.random.Generator, draws: int) -> np.ndarray:
+        """Independent draws of u, by inversion."""
+        from scipy.stats import invgamma
+
+        below = invgamma.cdf(self.lower, self.shape, scale=self.scale)
+        level = below + (1 - below) * generator.random(draws)
+        variance = invgamma.ppf(level, self.shape, scale=self.scale)
+        return np.log(np.maximum(variance - self.lower, np.finfo(float).tiny))
 
     @property
     def typical_density(self) -> float:
@@ -120,6 +139,15 @@ class LinearRegression(Model):
 
     def constrain(self, theta: Theta) -> Theta:
         return {"w": theta["w"], "variance": self._noise.variance(theta["log_excess_variance"])}
+
+    def unconstrain(self, values: Mapping[str, jax.Array]) -> Theta:
+        return {"w": values["w"], "log_excess_variance": self._noise.unconstrained(values)}
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        u = self._noise.draw(generator, draws)
+        spread = np.sqrt(self.coefficient_variance * (self.lower_variance + np.exp(u)))
+        w = spread[:, None] * generator.standard_normal((draws, self.features))
+        return {"w": w, "log_excess_variance": u}
 
     @property
     def bounds(self) -> dict[str, Bound]:

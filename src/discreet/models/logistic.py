@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.models.base import Bound, Model, Records, Theta
+from discreet.models.outcomes import gaussian_draws
 from discreet.privacy import Evidence, checks
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class LogisticRegression(Model):
 
     def log_prior(self, theta: Theta) -> jax.Array:
         return -0.5 * self.prior_precision * (theta["w"] ** 2).sum()
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        return gaussian_draws(self.parameter_shapes, self.prior_precision, generator, draws)
 
     def log_density(self, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         import jax

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet.models.base import Bound, Model, Records, Theta
 from discreet.models.linear import InverseGamma
-from discreet.models.outcomes import binary, gaussian_prior, normal_outcome, probability
+from discreet.models.outcomes import binary, gaussian_draws, gaussian_prior, normal_outcome, probability
 from discreet.privacy import checks
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ class _OneHiddenLayer(Model):
     def log_prior(self, theta: Theta) -> jax.Array:
         layers = (theta[name] for name in ("w1", "b1", "w2", "b2"))
         return -0.5 * self.prior_precision * sum((layer**2).sum() for layer in layers)  # pyright: ignore[reportReturnType]
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        layers = {name: s for name, s in self.parameter_shapes.items() if name != "log_excess_variance"}
+        return gaussian_draws(layers, self.prior_precision, generator, draws)
 
     def output(self, theta: Theta, x: jax.Array) -> jax.Array:
         """The network's output for one row."""
@@ -136,6 +142,16 @@ class NeuralRegression(_OneHiddenLayer):
     def constrain(self, theta: Theta) -> Theta:
         layers = {name: value for name, value in theta.items() if name != "log_excess_variance"}
         return {**layers, "variance": self._noise.variance(theta["log_excess_variance"])}
+
+    def unconstrain(self, values: Mapping[str, jax.Array]) -> Theta:
+        layers = {name: values[name] for name in ("w1", "b1", "w2", "b2")}
+        return {**layers, "log_excess_variance": self._noise.unconstrained(values)}
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        return {
+            **super().draw_prior(generator, draws),
+            "log_excess_variance": self._noise.draw(generator, draws),
+        }
 
     @property
     def bounds(self) -> dict[str, Bound]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet.models.attack import assumed_bounds
-from discreet.models.base import Bound, Model, Theta
+from discreet.models.base import Bound, Model, Records, Theta
 from discreet.models.integrals import power_integral
 from discreet.models.intervals import Interval, output_intervals, used_inputs
 from discreet.privacy import Evidence
@@ -133,6 +135,26 @@ class NumPyroModel(Model):
 
     def constrain(self, theta: Theta) -> Theta:
         return _run(self, theta, _blank(self.fields))[2]
+
+    def unconstrain(self, values: Mapping[str, jax.Array]) -> Theta:
+        from numpyro.distributions import biject_to
+        from numpyro.handlers import seed, substitute, trace
+
+        given = super().unconstrain(values)
+        sites = trace(substitute(seed(self.fn, 0), data=given)).get_trace(**_blank(self.fields))
+        return {name: biject_to(sites[name]["fn"].support).inv(value) for name, value in given.items()}
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        import jax
+        from numpyro.handlers import seed, trace
+
+        def one(key: jax.Array) -> Theta:
+            sites = trace(seed(self.fn, key)).get_trace(**_blank(self.fields))
+            return self.unconstrain({name: sites[name]["value"] for name in self.parameter_shapes})
+
+        with jax.enable_x64(True):
+            keys = jax.random.split(jax.random.key(int(generator.integers(2**62))), draws)
+            return {name: np.asarray(value) for name, value in jax.jit(jax.vmap(one))(keys).items()}
 
     @property
     def bounds(self) -> dict[str, Bound]:

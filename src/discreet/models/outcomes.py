@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -37,6 +38,16 @@ def gaussian_prior(precision: float) -> dict[str, Bound]:
     page = "docs/proofs/strongly_convex_posterior.md"
     why = Evidence.proved("the prior is Gaussian with this precision", page)
     return {"prior_convexity": Bound(precision, why)}
+
+
+def gaussian_draws(
+    shapes: Mapping[str, tuple[int, ...]], precision: float, generator: np.random.Generator, draws: int
+) -> Records:
+    """Draws from a Gaussian prior on all parameters."""
+    return {
+        name: generator.standard_normal((draws, *shape)) / math.sqrt(precision)
+        for name, shape in shapes.items()
+    }
 
 
 def binary(records: Records) -> Records:

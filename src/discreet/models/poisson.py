@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet.models.base import Bound, Model, Records, Theta
-from discreet.models.outcomes import counts, gaussian_prior, probability
+from discreet.models.outcomes import counts, gaussian_draws, gaussian_prior, probability
 from discreet.privacy import checks
 
 if TYPE_CHECKING:
@@ -57,6 +59,9 @@ class PoissonRegression(Model):
 
     def log_prior(self, theta: Theta) -> jax.Array:
         return -0.5 * self.prior_precision * (theta["w"] ** 2).sum()
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        return gaussian_draws(self.parameter_shapes, self.prior_precision, generator, draws)
 
     def log_density(self, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         return self.observation(theta, record).log_prob(record["y"])

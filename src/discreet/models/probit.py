@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet.models.base import Bound, Model, Records, Theta
-from discreet.models.outcomes import binary, gaussian_prior, probability
+from discreet.models.outcomes import binary, gaussian_draws, gaussian_prior, probability
 from discreet.privacy import checks
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ class ProbitRegression(Model):
 
     def log_prior(self, theta: Theta) -> jax.Array:
         return -0.5 * self.prior_precision * (theta["w"] ** 2).sum()
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        return gaussian_draws(self.parameter_shapes, self.prior_precision, generator, draws)
 
     def log_density(self, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         from jax.scipy.special import log_ndtr

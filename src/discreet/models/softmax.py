@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet.models.base import Bound, Model, Records, Theta
-from discreet.models.outcomes import categories, gaussian_prior, probability, shorten
+from discreet.models.outcomes import categories, gaussian_draws, gaussian_prior, probability, shorten
 from discreet.privacy import Evidence, checks
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ class SoftmaxRegression(Model):
 
     def log_prior(self, theta: Theta) -> jax.Array:
         return -0.5 * self.prior_precision * (theta["w"] ** 2).sum()
+
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        return gaussian_draws(self.parameter_shapes, self.prior_precision, generator, draws)
 
     def log_density(self, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         import jax

@@ -120,6 +120,10 @@ class ConjugateFamily(Model):
         people read are functions of them.
         """
 
+    def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
+        drawn = self.draw(self.prior_eta, generator, draws)
+        return {name: drawn[name] for name in self.parameter_shapes}
+
     @abstractmethod
     def mean_statistic(self, draws: FamilyDraws) -> Array:
         """The mean of S(x) at each draw, one row per draw.
