@@ -69,8 +69,8 @@ MISTAKES = [
     ("account poisson_gaussian", "did you mean poisson-gaussian?"),
     ("account xyzzy", "the commands are pure"),
     ("acount", "did you mean account?"),
-    ("demo --epsilon 0", "--epsilon must be above 0"),
-    ("demo --delta 1", "--delta must be above 0 and below 1"),
+    ("compare --epsilon 0", "--epsilon must be above 0"),
+    ("compare --delta 1", "--delta must be above 0 and below 1"),
     ("--nonsense", "no option --nonsense"),
 ]  # fmt: skip
 

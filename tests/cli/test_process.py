@@ -1,4 +1,4 @@
-"""What only a fresh process shows: start-up, pipes, terminals, the demo."""
+"""What only a fresh process shows: start-up, pipes, terminals; `compare`."""
 
 import json
 import os
@@ -85,23 +85,23 @@ def test_a_mistake_in_a_fresh_process() -> None:
 
 
 @pytest.fixture(scope="module")
-def demonstrated() -> tuple[dict[str, dict[str, float]], float]:
+def compared() -> tuple[dict[str, dict[str, float]], float]:
     started = time.perf_counter()
-    result = CliRunner().invoke(app, ["demo", "--json"])
+    result = CliRunner().invoke(app, ["compare", "--json"])
     assert result.exit_code == 0, result.output
     plans = json.loads(result.stdout)["plans"]
     return {f"{plan['plan']} ({plan['neighbours']})": plan for plan in plans}, time.perf_counter() - started
 
 
-def test_demo_solves_every_plan_better_than_published_and_in_time(demonstrated) -> None:
-    plans, seconds = demonstrated
+def test_compare_solves_every_plan_better_than_published_and_in_time(compared) -> None:
+    plans, seconds = compared
     assert len(plans) >= 11
     assert all(plan["gain"] >= 1 for plan in plans.values())
     assert seconds < 20
 
 
-def test_demo_agrees_with_account(demonstrated) -> None:
-    plans, _ = demonstrated
+def test_compare_agrees_with_account(compared) -> None:
+    plans, _ = compared
     chain = plans["Barker MCMC, batch 1,000 of 1e5 (substitute)"]
     draws = plans["Posterior draws of range 0.1 (substitute)"]
     from discreet.privacy import barker, bounded_range

@@ -1,4 +1,4 @@
-"""The command line: `discreet account`, `discreet demo`.
+"""The command line: plan, release, account, ledger, reproduce, explain, compare, demo, schema.
 
 Nothing here imports `discreet.privacy`, NumPy or SciPy before a command runs: `discreet --help` is fast.
 """
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli import demo, mechanisms
+from discreet.cli import demo, explain, ledger, mechanisms, plan, release, reproduce, schema, worth
 from discreet.cli.errors import OneLineErrors
 
 __all__ = ["app"]
@@ -15,7 +15,7 @@ __all__ = ["app"]
 app = typer.Typer(
     name="discreet",
     cls=OneLineErrors,
-    add_completion=False,
+    add_completion=True,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
@@ -41,5 +41,14 @@ def main(
         typer.echo(context.get_help())
 
 
+app.command("plan", epilog="Example: discreet plan study.toml")(plan.plan)
+app.command("release", epilog="Example: discreet release study.toml --out release")(release.release)
+app.command("reproduce", epilog="Example: discreet reproduce release --ledger ward.ledger")(
+    reproduce.reproduce
+)
+app.command("explain", epilog="Example: discreet explain release")(explain.explain)
+app.command("compare", epilog="Example: discreet compare --epsilon 1")(worth.compare)
+app.command("demo", epilog="Example: discreet demo")(demo.demo)
 app.add_typer(mechanisms.app, name="account")
-app.command("demo")(demo.demo)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(schema.app, name="schema")

@@ -1,11 +1,17 @@
-"""A mistake of a user is one line on stderr and exit code 2: what was wrong, given, allowed, what to do."""
+"""What goes wrong is one line on stderr and an exit code: what was wrong, given, allowed, what to do.
+
+No traceback, which could quote the data: set DISCREET_TRACEBACK=1 where nobody else reads along.
+"""
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
 from typing import Any
 
 import typer
@@ -18,8 +24,81 @@ _NEEDED = {
 }
 
 
+class Exit(IntEnum):
+    """Exit codes, the same for every command."""
+
+    OK = 0
+    """Done."""
+
+    FAULT = 1
+    """discreet or the machine failed; a spend that was made stays."""
+
+    INPUT = 2
+    """Something given cannot be used; nothing was spent."""
+
+    BUDGET = 3
+    """The budget does not allow it; nothing was spent."""
+
+    VERIFICATION = 4
+    """A ledger, a release or an audit is not what it claims to be."""
+
+    UNCONFIRMED = 5
+    """Nobody confirmed the spend; nothing was spent."""
+
+    INTERRUPTED = 130
+    """Stopped from the keyboard; a spend that was made stays."""
+
+
 class RequestError(Exception):
-    """A request that cannot be met, for a reason the user can act on."""
+    """A request that cannot be met, for a reason the user can act on.
+
+    Attributes:
+        code: the exit code.
+    """
+
+    def __init__(self, message: str, code: Exit = Exit.INPUT) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextmanager
+def refusals(where: str) -> Iterator[None]:
+    """Let what the library refuses be one line that begins with the command."""
+    from discreet.data import DataError, SchemaError
+    from discreet.ledger import BudgetExceeded, LedgerBroken, LedgerError
+    from discreet.privacy import BudgetError
+    from discreet.study import StudyError
+
+    codes: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
+        ((BudgetExceeded, BudgetError), Exit.BUDGET),
+        ((LedgerBroken,), Exit.VERIFICATION),
+        ((StudyError, SchemaError, DataError, LedgerError), Exit.INPUT),
+    )
+    refused: RequestError | None = None
+    try:
+        yield
+    except RequestError as error:
+        said = str(error)
+        refused = RequestError(said if said.startswith(where) else f"{where}: {said}", error.code)
+    except (ValueError, LedgerError) as error:
+        code = next((code for kinds, code in codes if isinstance(error, kinds)), None)
+        if code is None:
+            raise
+        refused = RequestError(f"{where}: {error}", code)
+    if refused is not None:
+        raise refused
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Around a call whose refusals are sentences for users, without a value of the data."""
+    said = None
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        said = str(error)
+    if said is not None:
+        raise RequestError(said)
 
 
 class OneLineErrors(TyperGroup):
@@ -40,7 +119,15 @@ class OneLineErrors(TyperGroup):
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except (TyperException, RequestError) as error:
             typer.echo(" ".join(_sentence(error).split()), err=True)
-            code = 2
+            code = int(getattr(error, "code", Exit.INPUT))
+        except (KeyboardInterrupt, typer.Abort):
+            typer.echo("discreet: interrupted; a spend that was made stays, see discreet ledger", err=True)
+            code = int(Exit.INTERRUPTED)
+        except Exception as error:  # whatever it is, its message may quote the data
+            if os.environ.get("DISCREET_TRACEBACK"):
+                raise
+            typer.echo(_unexpected(error), err=True)
+            code = int(Exit.FAULT)
         sys.exit(code if isinstance(code, int) else 0)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -50,6 +137,18 @@ class OneLineErrors(TyperGroup):
             advice = f"did you mean {near[0]}?" if near else f"the commands are {known}"
             raise RequestError(f"{ctx.command_path}: no command {args[0]!r}; {advice}")
         return super().resolve_command(ctx, args)
+
+
+def _unexpected(error: Exception) -> str:
+    """What may be said of an exception nobody thought of: its type and place, never its message."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = f" at {os.path.basename(last.tb_frame.f_code.co_filename)}:{last.tb_lineno}" if last else ""  # noqa: PTH119
+    return (
+        f"discreet: an unforeseen {type(error).__name__}{place}; its message may quote the data and is not "
+        "shown; set DISCREET_TRACEBACK=1 to see it, and report it without the data"
+    )
 
 
 def _sentence(error: Exception) -> str:

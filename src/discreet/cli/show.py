@@ -79,7 +79,8 @@ def _plain(page: Page) -> str:
             ).rstrip()
             for row in cells
         ]
-    lines += ["", *(f"{word}: {sentence}" for word, sentence in page.sentences)]
+    lines += [""] * bool(page.sentences)
+    lines += [f"{word}: {sentence}" for word, sentence in page.sentences]
     return "\n".join(lines)
 
 
@@ -112,6 +113,7 @@ def _rich(console: Console, page: Page) -> None:
     grid.add_column(overflow="fold")
     for word, sentence in page.sentences:
         grid.add_row(word, Text(sentence))
-    console.print()
-    console.print(grid)
+    if page.sentences:
+        console.print()
+        console.print(grid)
     console.print()

@@ -85,6 +85,11 @@ def read_guarantee(path: Path) -> Guarantee:
     return guarantee
 
 
+def read_json(path: Path) -> Any:
+    """What a JSON file holds."""
+    return _json(path, _text(path))
+
+
 def _numbers(data: object) -> Iterator[float]:
     """Every number in plain values; none of a guarantee is negative or infinite."""
     if isinstance(data, dict):

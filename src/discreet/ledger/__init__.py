@@ -2,7 +2,7 @@
 
 from discreet.ledger.chain import Anchor, Quote, Receipt, Verification
 from discreet.ledger.entries import Abandoned, Entry, Opened, Released, Spend
-from discreet.ledger.errors import BudgetExceeded, LedgerBroken, LedgerError
+from discreet.ledger.errors import BudgetExceeded, LedgerBroken, LedgerError, LedgerMissing
 from discreet.ledger.ledger import Ledger
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Ledger",
     "LedgerBroken",
     "LedgerError",
+    "LedgerMissing",
     "Opened",
     "Quote",
     "Receipt",

@@ -14,6 +14,10 @@ class LedgerError(Exception):
     """A ledger could not do what was asked; nothing was spent unless the sentence says so."""
 
 
+class LedgerMissing(LedgerError):  # noqa: N818  # reads as what happened
+    """There is no ledger at the place; nothing was spent."""
+
+
 class LedgerBroken(LedgerError):  # noqa: N818  # reads as what happened
     """The record was changed by something other than a spend; nothing more is spent from it."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet.ledger.chain import Anchor, Chain, Quote, Receipt, Verification, within
 from discreet.ledger.entries import FORMAT, Entry, Spend
-from discreet.ledger.errors import BudgetExceeded, LedgerBroken, LedgerError
+from discreet.ledger.errors import BudgetExceeded, LedgerBroken, LedgerError, LedgerMissing
 from discreet.ledger.store import Session, SqliteStore, open_store
 from discreet.privacy import Budget, Guarantee, attacker_success, attacker_words, percent
 
@@ -272,7 +272,7 @@ class Ledger:
         if required:
             kept = f"it keeps {', '.join(here)}; give dataset=" if here else "give budget= to open one"
             name = f" of {self._dataset}" if self._dataset else ""
-            raise LedgerError(f"there is no ledger{name} at {self._store.name}; {kept}")
+            raise LedgerMissing(f"there is no ledger{name} at {self._store.name}; {kept}")
         return False
 
     def _open(self, budget: Budget, *, exist_ok: bool) -> None:
@@ -312,7 +312,7 @@ class Ledger:
         """Take in what others appended since the last look; the whole ledger at the first."""
         head = session.head(self.dataset, lock=lock) if session is not None else None
         if session is None or head is None:
-            raise LedgerError(
+            raise LedgerMissing(
                 f"there is no ledger of {self.dataset} at {self._store.name}; give budget= to open one"
             )
         chain = self._chain or Chain(self.dataset)

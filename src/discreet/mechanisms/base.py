@@ -151,7 +151,7 @@ class Plan:
                     "plan": self.to_dict(),
                     "plan_hash": self.hash(),
                     "scale": str(self.mechanism.scale),
-                    "versions": _versions(),
+                    "versions": versions(),
                 },
                 diagnostics=drawn.diagnostics,
                 model=self.mechanism.model,
@@ -203,6 +203,7 @@ def _short(value: Plain) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What runs, for provenance."""
     names = ("discreet", "dp-accounting", "jax", "numpy", "numpyro", "polars", "scipy", "sqlalchemy")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}

@@ -181,10 +181,10 @@ class Release:
             digest.update(name.encode() + str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
-    def describe(self) -> str:
-        """The release in words."""
+    def describe(self, delta: float | None = None) -> str:
+        """The release in words; with `delta`, its epsilon there as well."""
         shapes = ", ".join(f"{name} {array.shape}" for name, array in self.draws.items())
-        lines = [f"draws: {shapes}", *self.guarantee.describe().splitlines()]
+        lines = [f"draws: {shapes}", *self.guarantee.describe(delta).splitlines()]
         return "\n".join([*lines, "rests on", *(f"  {claim}" for claim in self.evidence)])
 
     @property

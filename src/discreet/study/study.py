@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
@@ -23,7 +23,8 @@ from discreet.study.models import MODELS, ModelRow
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger
-    from discreet.mechanisms import Plan
+    from discreet.mechanisms import Plan, Release
+    from discreet.mechanisms.base import Account
     from discreet.models.base import Model
 
 LARGEST = 1 << 22
@@ -52,6 +53,10 @@ class Data(Setting):
     scale: Literal["unit", "centred"] = "unit"
     drop_first: bool = False
     row_norm: Number | None = None
+
+    def at(self, path: str) -> Self:
+        """The same about a table elsewhere."""
+        return self.model_copy(update={"path": path})
 
 
 class Privacy(Setting):
@@ -265,6 +270,41 @@ class Study:
             )
         return records
 
+    def release(
+        self,
+        records: Records,
+        *,
+        key: int | None = None,
+        ledger: Account | None = None,
+        progress: bool = False,
+    ) -> Release:
+        """Spend and draw, as `Plan.release`; what the release says of itself names the features.
+
+        Args:
+            records: what `records()` read.
+            key: a seed, or None for the operating system's entropy.
+            ledger: where the spend is recorded.
+            progress: show a progress bar that tells nothing about the data.
+        """
+        drawn = self.plan().release(records, key=key, ledger=ledger, purpose=self.purpose, progress=progress)
+        return self.described(drawn)
+
+    def described(self, release: Release) -> Release:
+        """A release that says of which study it is."""
+        return replace(release, provenance={**release.provenance, "study": self.about()})
+
+    def about(self) -> dict[str, Any]:
+        """What a release says of the study it is of: public, without paths."""
+        return {
+            "title": self.title,
+            "authors": self.report.authors,
+            "target": self.data.target,
+            "features": list(self.encoding.features),
+            "epsilon": self.privacy.epsilon,
+            "delta": self.privacy.delta,
+            "schema": self.schema.hash(),
+        }
+
     def ledger(self, who: str | None = None) -> Ledger:
         """The ledger that the study names; it must be there."""
         from discreet.ledger import Ledger
@@ -272,8 +312,12 @@ class Study:
         named = self.ledger_place
         if named is None:
             raise StudyError("ledger: it is missing; add a section [ledger] with place = 'NAME.ledger'")
-        place = named.place if "://" in named.place else str(self.folder / named.place)
-        return Ledger(place, dataset=named.dataset, who=who)
+        return Ledger(self.ledger_file() or named.place, dataset=named.dataset, who=who)
+
+    def ledger_file(self) -> Path | None:
+        """The ledger's file; None where it lies in a database, whose address may hold a password."""
+        named = self.ledger_place
+        return None if named is None or "://" in named.place else self.folder / named.place
 
     def to_toml(self) -> str:
         """The study on its own, with its schema inside and without paths or the ledger's address."""
