@@ -14,9 +14,9 @@ import pytest
 from scipy import special, stats
 
 from discreet.mechanisms import _chain, barker_mcmc
-from discreet.mechanisms._chain import batches
+from discreet.mechanisms._chain_batches import batches, distinct
 from discreet.mechanisms._logistic_correction import logistic_correction
-from discreet.mechanisms._ratios import clipped_ratios
+from discreet.mechanisms._ratios import clipped_ratios, moments
 from discreet.mechanisms.barker_mcmc import BarkerMCMC, released_normal, sampling_factor
 from discreet.mechanisms.interruption import Interrupted
 from discreet.mechanisms.losses import LogLikelihood
@@ -137,7 +137,7 @@ def _normal(pair: jax.Array, x: jax.Array, limit: Any, clip: Any, C: Any) -> Any
         batch={"x": x},
         limit=limit,
     )
-    return released_normal(ratios, 0.25, clip=clip, variance=C, sampled=1.0)
+    return released_normal(moments(ratios), 0.25, batch=len(x), clip=clip, variance=C, sampled=1.0)
 
 
 def test_neighbours_move_the_released_normal_by_no_more_than_the_theorem_says() -> None:
@@ -161,19 +161,22 @@ def test_neighbours_move_the_released_normal_by_no_more_than_the_theorem_says() 
     assert shift.max() > 1.9 * 1.1 / math.sqrt(b)  # the bound is nearly reached
 
 
+def normal_of(ratios: np.ndarray, clip: float) -> barker_mcmc.ReleasedNormal:
+    seen = moments(jnp.asarray(ratios))
+    return released_normal(seen, 0.0, batch=len(ratios), clip=clip, variance=2.0, sampled=1.0)
+
+
 def test_the_extremes_reach_the_bound_and_no_clipping_exceeds_it() -> None:
     b, clip = 40, 1.0
     t = np.ones(b)
     with jax.enable_x64(True):
         ratios = np.stack([t, np.append(t[:-1], -1.0)])
-        normals = [released_normal(jnp.asarray(r), 0.0, clip=clip, variance=2.0, sampled=1.0) for r in ratios]
+        normals = [normal_of(r, clip) for r in ratios]
     assert float(normals[0].mean - normals[1].mean) == pytest.approx(2 * clip / math.sqrt(b))
     assert float(normals[0].variance - normals[1].variance) == pytest.approx(4 * clip**2 * (b - 1) / b**2)
     # Negative control: unclipped ratios break the theorem.
     with jax.enable_x64(True):
-        loose = released_normal(
-            jnp.asarray(np.append(t[:-1], -3.0)), 0.0, clip=clip, variance=2.0, sampled=1.0
-        )
+        loose = normal_of(np.append(t[:-1], -3.0), clip)
     assert float(normals[0].mean - loose.mean) > 2 * clip / math.sqrt(b) * 1.5
 
 
@@ -187,23 +190,40 @@ def subset_statistic(drawn: np.ndarray, size: int, batch: int) -> float:
     return float(stats.chisquare(counts).pvalue)
 
 
-@pytest.mark.parametrize(("size", "batch"), [(6, 3), (7, 2), (6, 4)])
-def test_batches_are_uniform_subsets(size: int, batch: int) -> None:
+@pytest.mark.parametrize("route", [batches, distinct])
+@pytest.mark.parametrize(("size", "batch"), [(6, 3), (7, 2), (6, 4), (5, 5)])
+def test_batches_are_uniform_subsets(route: Any, size: int, batch: int) -> None:
     """Fails one time in 10^4 when true."""
-    drawn = batches(np.random.default_rng(3), size, batch, (20_000,))
+    drawn = route(np.random.default_rng(3), size, batch, (2, 10_000)).reshape(-1, batch)
+    if size == batch:
+        np.testing.assert_array_equal(np.sort(drawn), np.tile(np.arange(size), (20_000, 1)))
+        return
     assert subset_statistic(drawn, size, batch) > 1e-4
     # Negative control: a contiguous window with a random start, uniform in each record.
     starts = np.random.default_rng(4).integers(size, size=(20_000, 1))
     assert subset_statistic((starts + np.arange(batch)) % size, size, batch) < 1e-10
 
 
-def test_large_populations_go_through_floyd_and_stay_uniform() -> None:
-    """Pairs of cells of a population of 100,000: the route that small tests do not reach."""
-    drawn = batches(np.random.default_rng(5), 100_000, 100, (3_000,))
-    assert all(len(set(row)) == 100 for row in drawn.tolist())
-    counts = np.bincount((drawn // 1000).ravel(), minlength=100)
+def test_forgetting_to_replace_what_was_drawn_twice_is_caught() -> None:
+    """Negative control: the second draw replaced by the next free number, as a hash table would do it."""
+    drawn = np.random.default_rng(3).integers(6, size=(20_000, 2))
+    twice = drawn[:, 0] == drawn[:, 1]
+    drawn[twice, 1] = (drawn[twice, 1] + 1) % 6
+    assert all(len(set(row)) == 2 for row in drawn.tolist())
+    assert subset_statistic(drawn, 6, 2) < 1e-10
+
+
+@pytest.mark.parametrize("size", [10**5, 3 * 10**9])
+def test_large_populations_are_drawn_at_once_and_stay_uniform(size: int) -> None:
+    """Cells of a large population: the route of small batches, with 64-bit rows in one case."""
+    drawn = batches(np.random.default_rng(5), size, 100, (3_000,))
+    assert drawn.dtype == (np.int32 if size < 2**31 else np.int64)
+    assert np.all(np.diff(drawn) > 0)
+    assert drawn.min() >= 0
+    assert drawn.max() < size
+    counts = np.bincount((drawn // (size // 100)).ravel(), minlength=100)
     assert stats.chisquare(counts).pvalue > 1e-4
-    low = (drawn < 50_000).sum(axis=1)
+    low = (drawn < size // 2).sum(axis=1)
     expected = stats.hypergeom(100_000, 50_000, 100)
     edges = [0, 43, 46, 48, 50, 52, 54, 57, 101]
     cells = np.histogram(low, bins=edges)[0]
@@ -424,10 +444,9 @@ def test_a_correlated_walk_has_its_covariance_and_refuses_others() -> None:
     wanted = [[1.0, -0.9], [-0.9, 1.0]]
     z = np.random.default_rng(9).normal(size=(20_000, 2))
     with jax.enable_x64(True):
-        key = jax.random.key(0)
 
         def moved(row: jax.Array) -> jax.Array:
-            noise = Noise({"a": row[:1], "b": row[1]}, {}, key)
+            noise = Noise({"a": row[:1], "b": row[1]}, {}, jnp.zeros(2, jnp.uint32))
             to, ratio = CorrelatedWalk(wanted).propose({"a": jnp.zeros(1), "b": jnp.zeros(())}, noise)
             assert ratio == 0.0
             return jnp.stack([to["a"][0], to["b"]])

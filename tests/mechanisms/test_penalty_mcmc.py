@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.mechanisms._ratios import moments
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.penalty_hmc import PenaltyHMC, clipped_gradient_sum
 from discreet.mechanisms.penalty_mcmc import PenaltyMCMC, penalised_mean
@@ -120,7 +121,11 @@ def test_neighbours_move_the_penalised_mean_by_no_more_than_billed() -> None:
     other[:3, -1] = -1.0
     with jax.enable_x64(True):
         one, two = (
-            np.asarray(jax.vmap(lambda r: penalised_mean(r, 0.0, clip=kappa, sampled=1.0))(jnp.asarray(rows)))
+            np.asarray(
+                jax.vmap(lambda r: penalised_mean(moments(r), 0.0, batch=b, clip=kappa, sampled=1.0))(
+                    jnp.asarray(rows)
+                )
+            )
             for rows in (t, other)
         )
     bound = 2 * kappa / math.sqrt(b) + 2 * kappa**2 * (b - 1) / b**2

@@ -1,9 +1,9 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 """The loop that every chain of this room runs in: compiled once, in blocks, on O(batch) batches.
 
-A block is a fixed number of steps. Its batches and noise are drawn by NumPy while the
-compiled loop runs the block before it. Nothing about a block depends on the data:
+A block is a fixed number of steps. Another thread draws the batches and the noise of the
+blocks to come while the compiled loop runs. Nothing about a block depends on the data:
 neither its length, nor its work, nor when the progress bar moves.
 
 Proof page: docs/proofs/dp_mcmc.md.
@@ -11,19 +11,23 @@ Proof page: docs/proofs/dp_mcmc.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+import math
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from discreet.mechanisms._chain_batches import Batches, batches
 from discreet.mechanisms.base import Drawn
 from discreet.mechanisms.interruption import Paused
 from discreet.mechanisms.proposals import Noise
-from discreet.models.base import Model, Records, Theta
+from discreet.models.base import Records, Theta, count
 from discreet.privacy import Evidence, Sensitive
 from discreet.samplers.randomness import Randomness
 
@@ -31,8 +35,12 @@ if TYPE_CHECKING:
     import jax
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
-_STEPS_PER_BLOCK, _LARGEST_BLOCK = 256, 2**23
+_STEPS_PER_BLOCK, _LARGEST_BLOCK, _BLOCKS_AHEAD = 256, 2**24, 4
+
+# XLA's newer code generator takes twice as long to compile such a loop, and its code is not faster.
+_COMPILER = {"xla_cpu_use_fusion_emitters": False}
 
 
 class Moved(NamedTuple):
@@ -50,7 +58,7 @@ class Moved(NamedTuple):
 
 
 class Step(Protocol):
-    """One step of a chain, compiled. Hashable, so that equal steps compile once."""
+    """One step of one chain, compiled. Hashable, so that equal steps compile once."""
 
     def __call__(
         self, theta: Theta, noise: Noise, test: Any, batch: Theta, constants: Mapping[str, jax.Array]
@@ -59,7 +67,14 @@ class Step(Protocol):
         ...
 
 
-Batches = Callable[[np.random.Generator, int, int, tuple[int, ...]], NDArray[np.int32]]
+class _Layout(NamedTuple):
+    """How a step's numbers are laid end to end: those of a state, then those of its noise."""
+
+    length: int
+    chains: int
+    state: tuple[tuple[str, tuple[int, ...]], ...]
+    noise: tuple[tuple[int, ...], ...]
+    tree: Any
 
 
 @dataclass
@@ -80,7 +95,7 @@ class Chain:
     """
 
     step: Step
-    test_noise: Callable[[np.random.Generator, tuple[int, ...]], tuple[Array, ...]]
+    test_noise: Callable[[np.random.Generator, tuple[int, ...]], tuple[Any, ...]]
     constants: Mapping[str, float]
     records: Records
     batch: int | None
@@ -89,35 +104,40 @@ class Chain:
     randomness: Randomness
     progress: bool
     draw_batches: Batches = field(default_factory=lambda: batches)
-    _pieces: list[dict[str, Array]] = field(default_factory=list[dict[str, Array]], init=False)
-    _totals: list[Array] = field(default_factory=list[Array], init=False)
+    _pieces: list[Array] = field(default_factory=list[Array], init=False)
     _done: int = field(default=0, init=False)
 
     def run(self) -> Drawn:
         """All steps that are left. Ctrl-C raises `Paused` with what is there."""
         import jax
 
-        with jax.enable_x64(True), _bar(self.progress, self._done, self.steps) as advance:
-            compiled = _compiled_block()
-            step, data = _hashable(self.step), jax.device_put(self.records)
-            theta: Any = (
-                {name: values[-1] for name, values in self._pieces[-1].items()}
-                if self._pieces
-                else self.start
-            )
+        with (
+            jax.enable_x64(True),
+            _bar(self.progress, self._done, self.steps) as advance,
+            closing(_ahead(self._inputs, math.ceil((self.steps - self._done) / self.block))) as blocks,
+        ):
+            compiled, step = _compiled_block(), _hashable(self.step)
+            every = jax.device_put(self.records) if self.batch is None else None
+            state: Any = self._pieces[-1][-1] if self._pieces else self._first()
+            room = jax.device_put(np.zeros((self.block, *state.shape)))
+
+            def keep(rows: Any) -> None:
+                """Wait for a block, and keep its steps; those past the plan's number were not run."""
+                steps = min(self.block, self.steps - self._done)
+                self._pieces.append(jax.device_get(rows)[:steps])
+                self._done += steps
+                advance(steps)
+
             try:
-                inputs = self._inputs()
-                while self._done < self.steps:
-                    count = min(self.block, self.steps - self._done)
-                    running = compiled(step, self.block, theta, inputs, data, self.constants, count)
-                    if self._done + count < self.steps:
-                        inputs = self._inputs()  # drawn while the block runs
-                    draws, totals = jax.device_get(running)
-                    self._pieces.append({name: values[:count] for name, values in draws.items()})
-                    self._totals.append(totals)
-                    self._done += count
-                    theta = {name: values[count - 1] for name, values in draws.items()}
-                    advance(count)
+                started, running = self._done, None
+                for layout, inputs in blocks:
+                    steps = min(self.block, self.steps - started)
+                    state, rows = compiled(step, layout, state, room, inputs, every, self.constants, steps)
+                    if running is not None:
+                        keep(running)  # while the next one runs
+                    started, running = started + steps, rows
+                if running is not None:
+                    keep(running)
             except KeyboardInterrupt:
                 raise Paused(self._drawn(), self.run) from None
         return self._drawn()
@@ -128,33 +148,59 @@ class Chain:
         return len(next(iter(self.start.values())))
 
     @property
+    def lead(self) -> tuple[int, ...]:
+        """The axis of chains; one chain goes without, which compiles faster."""
+        return () if self.chains == 1 else (self.chains,)
+
+    @property
     def block(self) -> int:
         """Steps per block: public, and small enough that its batches fit in memory."""
-        size = len(next(iter(self.records.values())))
-        per_step = self.chains * (self.batch or min(size, 2**15))
+        width = sum(values[0].size for values in self.records.values())
+        noise = sum(values.size for values in self.start.values())
+        per_step = 8 * ((self.batch or 0) * self.chains * (width + 1) + 4 * noise)
         return max(1, min(_STEPS_PER_BLOCK, _LARGEST_BLOCK // per_step))
 
-    def _inputs(self) -> tuple[Any, ...]:
+    def _first(self) -> Array:
+        """The state before the first step, laid out as the loop wants it."""
+        rows = [values.reshape(*self.lead, -1) for values in self.start.values()]
+        return np.concatenate([*rows, np.zeros((*self.lead, 2))], axis=-1)
+
+    def _inputs(self) -> tuple[_Layout, Any]:
         """Batches, proposal noise and test noise of a block, leading axes step and chain."""
-        g, shape = self.randomness.numpy(), (self.block, self.chains)
-        size = len(next(iter(self.records.values())))
-        rows = None if self.batch is None else self.draw_batches(g, size, self.batch, shape)
+        import jax
+
+        g, shape = self.randomness.numpy(), (self.block, *self.lead)
+        batch = None
+        if self.batch is not None:
+            rows = self.draw_batches(g, count(self.records), self.batch, shape)
+            batch = {name: values[rows] for name, values in self.records.items()}
         like = {name: (*shape, *values.shape[1:]) for name, values in self.start.items()}
         normal = {name: g.standard_normal(s) for name, s in like.items()}
         uniform = {name: g.random(s) for name, s in like.items()}
-        key = g.integers(0, 2**32, size=(*shape, 2), dtype=np.uint32)
-        return rows, normal, uniform, key, self.test_noise(g, shape)
+        words = g.integers(0, 2**32, size=(*shape, 2), dtype=np.uint32)
+        leaves, tree = jax.tree.flatten((normal, uniform, self.test_noise(g, shape)))
+        layout = _Layout(
+            length=self.block,
+            chains=self.chains,
+            state=tuple((name, values.shape[1:]) for name, values in self.start.items()),
+            noise=tuple(leaf.shape[len(shape) :] for leaf in leaves),
+            tree=tree,
+        )
+        numbers = np.concatenate([leaf.reshape(*shape, -1) for leaf in leaves], axis=-1)
+        with jax.enable_x64(True):
+            return layout, jax.device_put((batch, numbers, words))
 
     def _drawn(self) -> Drawn:
         """The draws, one chain after the other."""
-        chains, start = self.chains, self.start
-        empty = {name: np.empty((0, *values.shape)) for name, values in start.items()}
+        rows = np.concatenate([np.empty((0, *self._first().shape)), *self._pieces])
+        rows = np.moveaxis(rows.reshape(self._done, self.chains, rows.shape[-1]), 1, 0)
         draws: dict[str, Array] = {}
-        for name in start:
-            steps = np.concatenate([piece[name] for piece in (empty, *self._pieces)])
-            draws[name] = np.ascontiguousarray(np.moveaxis(steps, 1, 0)).reshape(-1, *steps.shape[2:])
-        totals = np.sum(self._totals, axis=0) if self._totals else np.zeros((2, chains))
-        shares = totals / max(1, self._done)
+        at = 0
+        for name, values in self.start.items():
+            to = at + values[0].size
+            draws[name] = np.ascontiguousarray(rows[:, :, at:to]).reshape(-1, *values.shape[1:])
+            at = to
+        shares = rows[:, :, at:].sum(axis=1) / max(1, self._done)
         evidence = ()
         if self._done < self.steps:
             evidence = (
@@ -167,59 +213,23 @@ class Chain:
             draws,
             evidence,
             {
-                "acceptance_rate": Sensitive(shares[0], "acceptance rate of each chain"),
-                "clipped_share": Sensitive(shares[1], "share of clipped ratios of each chain"),
+                "acceptance_rate": Sensitive(shares[:, 0], "acceptance rate of each chain"),
+                "clipped_share": Sensitive(shares[:, 1], "share of clipped ratios of each chain"),
             },
         )
 
 
-def batches(
-    generator: np.random.Generator, size: int, batch: int, shape: tuple[int, ...]
-) -> NDArray[np.int32]:
-    """Uniform subsets of `batch` of the numbers 0 .. size-1, in O(batch) time each.
-
-    NumPy's `choice` runs Floyd's algorithm, or swaps the tail of a list of `size`
-    numbers when `batch` is over a fiftieth of `size`; both are exactly uniform, and
-    both cost O(batch) (docs/proofs/dp_mcmc.md#batches).
-    """
-    rows = np.empty((*shape, batch), dtype=np.int32 if size < 2**31 else np.int64)
-    for place in np.ndindex(*shape):
-        rows[place] = generator.choice(size, size=batch, replace=False, shuffle=False)
-    return cast("NDArray[np.int32]", rows)
-
-
-def starts(model: Model, start: Mapping[str, ArrayLike] | None, chains: int) -> dict[str, Array]:
-    """The first states, leading axis = chain; zeros unless given, once for all or chain by chain."""
-    states: dict[str, Array] = {}
-    shapes = model.parameter_shapes
-    given = {name: np.zeros(shape) for name, shape in shapes.items()} if start is None else start
-    if set(given) != set(shapes):
-        raise ValueError(
-            f"start must name the parameters {', '.join(sorted(shapes))}, got {', '.join(sorted(given))}; "
-            "give each its first value"
-        )
-    for name, shape in shapes.items():
-        array = np.asarray(given[name], dtype=np.float64)
-        if array.shape not in {shape, (chains, *shape)}:
-            raise ValueError(
-                f"start of {name} must have shape {shape} or {(chains, *shape)}, got {array.shape}; "
-                "give one first value, or one per chain"
-            )
-        states[name] = np.array(np.broadcast_to(array, (chains, *shape)))
-    return states
-
-
-def check_starts(model: Model, states: Mapping[str, Array]) -> None:
-    """Refuse first states outside the support of the prior; all of this is public."""
-    import jax
-
-    with jax.enable_x64(True):
-        inside = np.isfinite(np.asarray(jax.vmap(model.log_prior)(cast("Theta", dict(states)))))
-    if not inside.all():
-        raise ValueError(
-            f"start must lie in the support of the prior, got a point outside for {int((~inside).sum())} of "
-            f"{len(inside)} chains; move it inside"
-        )
+def _ahead(make: Callable[[], T], number: int) -> Generator[T]:
+    """What `number` calls of `make` return, in order; another thread makes the next few meanwhile."""
+    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="discreet-blocks")
+    waiting: deque[Future[T]] = deque()
+    try:
+        for place in range(number):
+            while len(waiting) < min(_BLOCKS_AHEAD, number - place):
+                waiting.append(worker.submit(make))
+            yield waiting.popleft().result()
+    finally:
+        worker.shutdown(cancel_futures=True)
 
 
 class _ByIdentity:
@@ -244,40 +254,69 @@ def _hashable(step: Step) -> Step:
 
 @cache
 def _compiled_block() -> Callable[..., Any]:
-    """The loop, compiled per step, block length and shapes."""
+    """The loop, compiled per step, layout and shapes."""
     import jax
 
-    return jax.jit(_block, static_argnums=(0, 1))
+    quick, plain = (jax.jit(_block, static_argnums=(0, 1), compiler_options=o) for o in (_COMPILER, None))
+
+    def run(*given: Any) -> Any:
+        try:
+            return quick(*given)
+        except jax.errors.JaxRuntimeError as error:
+            if "No such compile option" not in str(error):
+                raise
+            return plain(*given)  # another version of XLA
+
+    return run
 
 
 def _block(  # noqa: PLR0917 - JAX marks static arguments by position
-    step: Step, length: int, theta: Theta, inputs: tuple[Any, ...], records: Theta, constants: Any, count: Any
-) -> tuple[Theta, jax.Array]:
-    """`count` steps of all chains: the states after each, and the sums of what `Moved` counts."""
+    step: Step, layout: _Layout, first: Any, room: Any, inputs: Any, every: Any, constants: Any, steps: Any
+) -> tuple[jax.Array, jax.Array]:
+    """`steps` steps of all chains: the last row, and a row for each step.
+
+    A row is the state after a step, and what `Moved` counts.
+    """
     import jax
-    import jax.numpy as jnp
+    from jax import lax
 
-    chains = len(next(iter(theta.values())))
+    names, shapes = zip(*layout.state, strict=True)
 
-    def one(state: Theta, at: tuple[Any, ...]) -> Moved:
-        rows, normal, uniform, key, test = at
-        noise = Noise(normal, uniform, jax.random.wrap_key_data(key, impl="threefry2x32"))
-        batch = records if rows is None else {name: values[rows] for name, values in records.items()}
-        return step(state, noise, test, batch, constants)
+    def one(row: Any, at: tuple[Any, Any, Any]) -> Any:
+        batch, numbers, words = at
+        theta: Theta = dict(zip(names, _split(row, shapes), strict=True))
+        normal, uniform, test = jax.tree.unflatten(layout.tree, _split(numbers, layout.noise))
+        moved = step(theta, Noise(normal, uniform, words), test, every if batch is None else batch, constants)
+        parts = [*(moved.theta[name] for name in names), moved.accepted, moved.clipped]
+        return lax.concatenate([lax.convert_element_type(p, row.dtype).reshape(-1) for p in parts], 0)
 
-    def body(i: Any, carry: tuple[Theta, Theta, jax.Array]) -> tuple[Theta, Theta, jax.Array]:
-        state, out, totals = carry
+    run = one if layout.chains == 1 else jax.vmap(one)
 
-        def here(array: jax.Array) -> jax.Array:
-            return array[i]
+    def body(i: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        row, out = carry
+        row = run(row, jax.tree.map(partial(_at, i=i), inputs))
+        zeros = (0,) * row.ndim
+        return row, lax.dynamic_update_slice(out, row[None], (i, *zeros), allow_negative_indices=False)
 
-        moved = jax.vmap(one)(state, jax.tree.map(here, inputs))
-        out = {name: out[name].at[i].set(value) for name, value in moved.theta.items()}
-        return moved.theta, out, totals + jnp.stack([moved.accepted * 1.0, moved.clipped * 1.0])
+    return lax.fori_loop(0, steps, body, (first, room))
 
-    room = {name: jnp.zeros((length, *value.shape)) for name, value in theta.items()}
-    _, out, totals = jax.lax.fori_loop(0, count, body, (theta, room, jnp.zeros((2, chains))))
-    return out, totals
+
+def _at(array: Any, *, i: Any) -> Any:
+    """array[i], for an index that is known to be inside."""
+    from jax import lax
+
+    return lax.dynamic_index_in_dim(array, i, keepdims=False, allow_negative_indices=False)
+
+
+def _split(row: Any, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
+    """The arrays of these shapes that lie end to end in the row."""
+    from jax import lax
+
+    ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)]).tolist()
+    return [
+        lax.reshape(lax.slice(row, (start,), (end,)), shape)
+        for start, end, shape in zip(ends, ends[1:], shapes, strict=False)
+    ]
 
 
 def accept(accepted: jax.Array, candidate: Theta, theta: Theta) -> Theta:
@@ -294,8 +333,8 @@ def _bar(progress: bool, done: int, steps: int) -> AbstractContextManager[Callab
     return _Bar(done, steps)
 
 
-def _nothing(count: int) -> None:
-    del count
+def _nothing(steps: int) -> None:
+    del steps
 
 
 class _Bar:

@@ -6,7 +6,9 @@ Proof page: docs/proofs/dp_mcmc.md#clipping.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from discreet.mechanisms.losses import Loss
 from discreet.models.base import Model, Theta
@@ -14,6 +16,13 @@ from discreet.privacy import Evidence, checks
 
 if TYPE_CHECKING:
     import jax
+
+
+CLIPPED = Evidence.proved(
+    "ratios are clipped before anything is summed, and a ratio that is not a number counts as one clipped "
+    "vote to reject",
+    "docs/proofs/dp_mcmc.md#clipping",
+)
 
 
 def clipped_ratios(
@@ -31,7 +40,32 @@ def clipped_ratios(
         return loss(model, theta, record) - loss(model, candidate, record)
 
     ratios = jax.vmap(ratio)(batch) / limit
-    return jnp.where(jnp.isnan(ratios), -1.0, jnp.clip(ratios, -1.0, 1.0))
+    return jnp.where(ratios > -1.0, jnp.minimum(ratios, 1.0), -1.0)  # not a number is not above -1
+
+
+class Moments(NamedTuple):
+    """What a test reads of a batch's ratios.
+
+    Attributes:
+        mean: their mean.
+        spread: their variance, with divisor batch, between 0 and 1.
+        clipped: the share of those that were clipped.
+    """
+
+    mean: jax.Array
+    spread: jax.Array
+    clipped: jax.Array
+
+
+def moments(ratios: jax.Array) -> Moments:
+    """Mean, variance and clipped share of ratios in [-1, 1], in one pass over them."""
+    from jax import lax
+
+    zero, square = np.zeros((), ratios.dtype), lax.square(ratios)
+    terms = (ratios, square, lax.convert_element_type(lax.ge(square, 1.0), ratios.dtype))
+    sums = lax.reduce(terms, (zero, zero, zero), lambda a, b: tuple(map(lax.add, a, b)), (0,))
+    mean, second, clipped = (total * (1 / len(ratios)) for total in sums)
+    return Moments(mean, lax.clamp(0.0, second - mean * mean, 1.0), clipped)
 
 
 def public_ratio(
@@ -56,9 +90,5 @@ def ratio_limit(
     return (
         chosen,
         f"ratios are clipped at {chosen:.4g}, {rule}",
-        Evidence.proved(
-            "ratios are clipped before anything is summed, and a ratio that is not a number counts as one "
-            "clipped vote to reject",
-            "docs/proofs/dp_mcmc.md#clipping",
-        ),
+        CLIPPED,
     )

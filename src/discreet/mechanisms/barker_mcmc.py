@@ -13,26 +13,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from discreet.mechanisms import _planner
-from discreet.mechanisms._chain import Array, Chain, Moved, accept
-from discreet.mechanisms._chain_mechanism import BLIND, ChainMechanism
+from discreet.mechanisms._chain import Array
+from discreet.mechanisms._chain_mechanism import PROOF, ProposingMechanism, RatioStep
 from discreet.mechanisms._logistic_correction import LARGEST_VARIANCE, logistic_correction
-from discreet.mechanisms._ratios import clipped_ratios, public_ratio
-from discreet.mechanisms.base import Drawn, Plain, Plan
-from discreet.mechanisms.losses import Loss
-from discreet.mechanisms.proposals import Noise, Proposal
-from discreet.models.base import Model, Records, Theta
+from discreet.mechanisms._ratios import CLIPPED, Moments, moments
+from discreet.mechanisms.base import Drawn, Plan
+from discreet.models.base import Records
 from discreet.privacy import Budget, Evidence, Guarantee, barker, barker_full_data, checks
 from discreet.samplers.randomness import Randomness
 
 if TYPE_CHECKING:
     import jax
 
-_PROOF = "docs/proofs/dp_mcmc.md"
 _VARIANCES = (1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5)
 
 
 @dataclass(frozen=True)
-class BarkerMCMC(ChainMechanism):
+class BarkerMCMC(ProposingMechanism):
     """A private chain for any model: Barker's acceptance test on a minibatch, or on all records.
 
     A step proposes a candidate, sums the clipped log-likelihood ratios of a batch drawn
@@ -66,8 +63,6 @@ class BarkerMCMC(ChainMechanism):
         >>> plan.guarantee.epsilon(1e-6) < 0.02
         True
     """
-
-    proposal: Proposal
 
     def plan(
         self,
@@ -128,30 +123,22 @@ class BarkerMCMC(ChainMechanism):
                 "clip harder or draw larger batches"
             )
         errors = {C: test_error(batch, n, kappa, C) for C in options}
-        C, T, why = _planner.choose(errors, guarantee, budget, steps)
-        correction = logistic_correction(C)
-        return Plan(
-            mechanism=self,
-            size=n,
-            guarantee=guarantee(C, T),
+        C, why = _planner.choose(errors, guarantee, budget, steps)
+        return self.planned(
+            n,
+            lambda T: guarantee(C, T),
+            budget,
+            steps,
             evidence=(
-                Evidence.proved("every accepted or rejected step is billed", f"{_PROOF}#privacy"),
-                Evidence.proved(
-                    "ratios are clipped before anything is summed, and a ratio that is not a number counts "
-                    "as one clipped vote to reject",
-                    f"{_PROOF}#clipping",
-                ),
-                correction.evidence,
+                CLIPPED,
+                logistic_correction(C).evidence,
                 Evidence.proved(
                     f"an acceptance probability differs from Barker's test on all clipped ratios by at most "
                     f"{errors[C]:.2g}",
-                    f"{_PROOF}#test-error",
+                    f"{PROOF}#test-error",
                 ),
-                BLIND,
             ),
             parameters={
-                "steps": T,
-                "chains": self.chains,
                 "batch": batch,
                 "tempered_size": N0,
                 "variance": C,
@@ -159,37 +146,33 @@ class BarkerMCMC(ChainMechanism):
                 "ratio_limit": kappa * math.sqrt(batch) / N0,
                 "test_error": errors[C],
             },
-            reasons=(*reasons, *why),
+            reasons=(*reasons, why),
         )
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         p: Mapping[str, Any] = plan.parameters
-        n, batch, kappa, C = plan.size or 0, int(p["batch"]), float(p["clip"]), float(p["variance"])
+        n, batch, C = plan.size or 0, int(p["batch"]), float(p["variance"])
         correction = logistic_correction(C)
         atoms, weights = np.asarray(correction.atoms), np.asarray(correction.weights)
 
         def test_noise(g: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
             return g.standard_normal(shape), g.choice(atoms, size=shape, p=weights)
 
-        return Chain(
+        return self.run(
+            plan,
+            records,
+            randomness,
+            progress=progress,
             step=_Step(self.model, self.proposal, self.loss),
             test_noise=test_noise,
             constants={
                 "limit": float(p["ratio_limit"]),
-                "clip": kappa,
+                "clip": float(p["clip"]),
                 "variance": C,
                 "sampled": sampling_factor(batch, n),
             },
-            records=records,
             batch=None if batch == n else batch,
-            steps=int(p["steps"]),
-            start=self.starts(),
-            randomness=randomness,
-            progress=progress,
-        ).run()
-
-    def settings(self) -> dict[str, Plain]:
-        return {**super().settings(), "proposal": repr(self.proposal)}
+        )
 
 
 class ReleasedNormal(NamedTuple):
@@ -200,26 +183,23 @@ class ReleasedNormal(NamedTuple):
 
 
 def released_normal(
-    ratios: jax.Array, public: jax.Array | float, *, clip: float, variance: float, sampled: float
+    seen: Moments, public: jax.Array | float, *, batch: int, clip: float, variance: float, sampled: float
 ) -> ReleasedNormal:
-    """N(Delta*, C - s^2) of a batch, from its ratios over the clipping limit.
+    """N(Delta*, C - s^2) of a batch, from the moments of its ratios over the clipping limit.
 
     s^2 is `sampled` times clip^2 times the variance of the ratios with divisor batch,
     the one that the sensitivity proof is about.
 
     Args:
-        ratios: of the records of the batch, in [-1, 1].
+        seen: of ratios in [-1, 1].
         public: log prior ratio plus proposal ratio.
+        batch: how many ratios.
         clip: kappa.
         variance: C.
         sampled: see `sampling_factor`.
     """
-    import jax.numpy as jnp
-
-    mean = ratios.mean()
-    spread = jnp.minimum(((ratios - mean) ** 2).mean(), 1.0)
     return ReleasedNormal(
-        clip * math.sqrt(len(ratios)) * mean + public, variance - sampled * clip**2 * spread
+        clip * math.sqrt(batch) * seen.mean + public, variance - sampled * clip**2 * seen.spread
     )
 
 
@@ -247,36 +227,23 @@ def test_error(batch: int, size: int, clip: float, variance: float) -> float:
 test_error.__test__ = False  # pyright: ignore[reportFunctionMemberAccess] - not a test of pytest's
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(RatioStep):
     """One step of the chain."""
 
-    model: Model
-    proposal: Proposal
-    loss: Loss
-
-    def __call__(
-        self,
-        theta: Theta,
-        noise: Noise,
-        test: tuple[jax.Array, jax.Array],
-        batch: Theta,
-        constants: Mapping[str, Any],
-    ) -> Moved:
+    def decide(
+        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, Any]
+    ) -> tuple[jax.Array, jax.Array]:
         import jax.numpy as jnp
 
-        candidate, proposal_ratio = self.proposal.propose(theta, noise)
-        public = public_ratio(self.model, candidate, theta, proposal_ratio)
-        ratios = clipped_ratios(
-            self.loss, self.model, candidate=candidate, theta=theta, batch=batch, limit=constants["limit"]
-        )
+        seen = moments(ratios)
         normal = released_normal(
-            ratios,
+            seen,
             public,
+            batch=len(ratios),
             clip=constants["clip"],
             variance=constants["variance"],
             sampled=constants["sampled"],
         )
         z, correction = test
         accepted = normal.mean + jnp.sqrt(normal.variance) * z + correction > 0  # never for NaN or -inf
-        return Moved(accept(accepted, candidate, theta), accepted, (jnp.abs(ratios) >= 1).mean())
+        return accepted, seen.clipped

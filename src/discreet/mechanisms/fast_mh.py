@@ -13,18 +13,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.mechanisms import _planner
-from discreet.mechanisms._chain import Array, Chain, Moved, accept
-from discreet.mechanisms._chain_mechanism import BLIND, ChainMechanism
-from discreet.mechanisms._ratios import clipped_ratios, public_ratio, ratio_limit
-from discreet.mechanisms.base import Drawn, Plain, Plan
-from discreet.mechanisms.losses import Loss
-from discreet.mechanisms.penalty_mcmc import BEST_NOISE
-from discreet.mechanisms.proposals import Noise, Proposal
-from discreet.models.base import Model, Records, Theta
+from discreet.mechanisms._chain import Array
+from discreet.mechanisms._chain_batches import with_replacement
+from discreet.mechanisms._chain_mechanism import PROOF, ProposingMechanism, RatioStep
+from discreet.mechanisms._ratios import ratio_limit
+from discreet.mechanisms.base import Drawn, Plan
+from discreet.mechanisms.penalty_mcmc import BEST_NOISE, penalty_test, test_noise
+from discreet.models.base import Records
 from discreet.privacy import Budget, Evidence, Guarantee, checks, profile
 from discreet.privacy.divergences import hockey_stick_normals
 from discreet.samplers.randomness import Randomness
@@ -32,11 +29,9 @@ from discreet.samplers.randomness import Randomness
 if TYPE_CHECKING:
     import jax
 
-_PROOF = "docs/proofs/dp_mcmc.md"
-
 
 @dataclass(frozen=True)
-class FastMH(ChainMechanism):
+class FastMH(ProposingMechanism):
     """A private chain whose minibatches leave the target exact, where nothing is clipped.
 
     Records enter a step by Poisson counts that depend on their own ratio, so that the
@@ -67,8 +62,6 @@ class FastMH(ChainMechanism):
         930
     """
 
-    proposal: Proposal
-
     def plan(
         self,
         *,
@@ -98,30 +91,23 @@ class FastMH(ChainMechanism):
         reach = math.log1p(total / (b - total))
         one = poisson_hits(b / n, 2 * reach / sigma)
 
-        def guarantee(_: float, T: int) -> Guarantee:
-            return one.repeat(T * self.chains)
-
-        _, T, why = _planner.choose({sigma: 0.0}, guarantee, budget, steps)
-        return Plan(
-            mechanism=self,
-            size=n,
-            guarantee=guarantee(sigma, T),
+        return self.planned(
+            n,
+            lambda T: one.repeat(T * self.chains),
+            budget,
+            steps,
             evidence=(
-                Evidence.proved("every accepted or rejected step is billed", f"{_PROOF}#privacy"),
                 certified,
-                Evidence.proved("the target is exact where no ratio is clipped", f"{_PROOF}#fast"),
-                BLIND,
+                Evidence.proved("the target is exact where no ratio is clipped", f"{PROOF}#fast"),
             ),
             parameters={
-                "steps": T,
-                "chains": self.chains,
                 "batch": b,
                 "tempered_size": N0,
                 "noise": sigma,
                 "ratio_limit": c,
                 "sensitivity": 2 * reach,
             },
-            reasons=(reason, *why[1:]),
+            reasons=(reason,),
         )
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
@@ -131,9 +117,13 @@ class FastMH(ChainMechanism):
 
         def noises(g: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
             drawn = g.poisson(b, shape).astype(np.float64)
-            return g.standard_normal(shape), -g.standard_exponential(shape), drawn, g.random((*shape, room))
+            return *test_noise(g, shape), drawn, g.random((*shape, room))
 
-        return Chain(
+        return self.run(
+            plan,
+            records,
+            randomness,
+            progress=progress,
             step=_Step(self.model, self.proposal, self.loss),
             test_noise=noises,
             constants={
@@ -142,23 +132,9 @@ class FastMH(ChainMechanism):
                 "floor": (b - total) / n,
                 "noise": float(p["noise"]),
             },
-            records=records,
             batch=room,
-            steps=int(p["steps"]),
-            start=self.starts(),
-            randomness=randomness,
-            progress=progress,
-            draw_batches=_with_replacement,
-        ).run()
-
-    def settings(self) -> dict[str, Plain]:
-        return {**super().settings(), "proposal": repr(self.proposal)}
-
-
-def _with_replacement(
-    g: np.random.Generator, size: int, batch: int, shape: tuple[int, ...]
-) -> NDArray[np.int32]:
-    return g.integers(size, size=(*shape, batch), dtype=np.int32)
+            draw_batches=with_replacement,
+        )
 
 
 @lru_cache(maxsize=32)
@@ -184,31 +160,19 @@ def poisson_hits(rate: float, shift: float) -> Guarantee:
     return profile(dict(zip(epsilons.tolist(), deltas.tolist(), strict=True)), neighbours="substitute")
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(RatioStep):
     """One step of the chain."""
 
-    model: Model
-    proposal: Proposal
-    loss: Loss
-
-    def __call__(
-        self, theta: Theta, noise: Noise, test: tuple[Any, ...], batch: Theta, constants: Mapping[str, Any]
-    ) -> Moved:
+    def decide(
+        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, Any]
+    ) -> tuple[jax.Array, jax.Array]:
         import jax.numpy as jnp
 
-        candidate, proposal_ratio = self.proposal.propose(theta, noise)
-        public = public_ratio(self.model, candidate, theta, proposal_ratio)
-        ratios = clipped_ratios(
-            self.loss, self.model, candidate=candidate, theta=theta, batch=batch, limit=constants["limit"]
-        )
-        z, log_u, drawn, u = test
+        *noise, drawn, u = test
         terms = poisson_terms(ratios, u, most=constants["most"], floor=constants["floor"])
         total = jnp.where(jnp.arange(len(ratios)) < drawn, terms, 0.0).sum()
-        sigma = constants["noise"]
-        accepted = log_u < public + total + sigma * z - sigma**2 / 2
-        accepted = accepted & (drawn <= len(ratios))
-        return Moved(accept(accepted, candidate, theta), accepted, (jnp.abs(ratios) >= 1).mean())
+        accepted = penalty_test(public + total, constants["noise"], (noise[0], noise[1]))
+        return accepted & (drawn <= len(ratios)), (jnp.abs(ratios) >= 1).mean()
 
 
 def poisson_terms(ratios: jax.Array, u: jax.Array, *, most: Any, floor: Any) -> jax.Array:

@@ -14,22 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.mechanisms import _planner
-from discreet.mechanisms._chain import Chain, Moved, accept
-from discreet.mechanisms._chain_mechanism import ChainMechanism
-from discreet.mechanisms._ratios import clipped_ratios, ratio_limit
+from discreet.mechanisms._chain import Moved, accept
+from discreet.mechanisms._chain_mechanism import PROOF, ChainMechanism
+from discreet.mechanisms._ratios import clipped_ratios, moments, public_ratio, ratio_limit
 from discreet.mechanisms.base import Drawn, Plain, Plan
 from discreet.mechanisms.losses import Loss
-from discreet.mechanisms.penalty_mcmc import BEST_NOISE
+from discreet.mechanisms.penalty_mcmc import BEST_NOISE, penalty_test, test_noise
 from discreet.mechanisms.proposals import Noise
 from discreet.models.base import Model, Records, Theta
-from discreet.privacy import Budget, Evidence, Guarantee, checks, gaussian
+from discreet.privacy import Budget, Evidence, checks, gaussian
 from discreet.samplers.randomness import Randomness
 
 if TYPE_CHECKING:
     import jax
-
-_PROOF = "docs/proofs/dp_mcmc.md"
 
 
 @dataclass(frozen=True)
@@ -106,35 +103,24 @@ class PenaltyHMC(ChainMechanism):
         slope = gaussian(sigma_g, sensitivity=2 * c_g * N0 / n, neighbours="substitute")
         step = test + slope.repeat(self.leapfrog_steps + 1)
 
-        def guarantee(_: float, T: int) -> Guarantee:
-            return step.repeat(T * self.chains)
-
-        _, T, why = _planner.choose({sigma: 0.0}, guarantee, budget, steps)
-        return Plan(
-            mechanism=self,
-            size=n,
-            guarantee=guarantee(sigma, T),
+        return self.planned(
+            n,
+            lambda T: step.repeat(T * self.chains),
+            budget,
+            steps,
             evidence=(
-                Evidence.proved("every gradient and every test is billed", f"{_PROOF}#privacy"),
                 certified,
-                Evidence.proved("gradients are clipped record by record", f"{_PROOF}#hmc"),
-                Evidence.proved("the target is exact where no ratio is clipped", f"{_PROOF}#hmc"),
-                Evidence.assumed("the first state does not depend on the data", "said by the user"),
+                Evidence.proved("gradients are clipped record by record, and billed", f"{PROOF}#hmc"),
+                Evidence.proved("the target is exact where no ratio is clipped", f"{PROOF}#hmc"),
             ),
             parameters={
-                "steps": T,
-                "chains": self.chains,
                 "tempered_size": N0,
                 "noise": sigma,
                 "ratio_limit": c,
                 "gradient_noise": sigma_g,
                 "gradient_limit": c_g,
             },
-            reasons=(
-                reason,
-                f"gradients are clipped at {c_g:g}",
-                *why[1:],
-            ),
+            reasons=(reason, f"gradients are clipped at {c_g:g}"),
         )
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
@@ -144,9 +130,13 @@ class PenaltyHMC(ChainMechanism):
 
         def noises(g: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, ...]:
             slopes = {name: g.standard_normal((*shape, L + 1, *s)) for name, s in shapes.items()}
-            return g.standard_normal(shape), -g.standard_exponential(shape), slopes
+            return *test_noise(g, shape), slopes
 
-        return Chain(
+        return self.run(
+            plan,
+            records,
+            randomness,
+            progress=progress,
             step=_Step(self.model, self.loss, L, self.step_size),
             test_noise=noises,
             constants={
@@ -157,13 +147,7 @@ class PenaltyHMC(ChainMechanism):
                 "gradient_noise": float(p["gradient_noise"]),
                 "gradient_limit": float(p["gradient_limit"]),
             },
-            records=records,
-            batch=None,
-            steps=int(p["steps"]),
-            start=self.starts(),
-            randomness=randomness,
-            progress=progress,
-        ).run()
+        )
 
     def settings(self) -> dict[str, Plain]:
         return {**super().settings(), "leapfrog_steps": self.leapfrog_steps, "step_size": self.step_size}
@@ -201,9 +185,8 @@ class _Step:
         self, theta: Theta, noise: Noise, test: tuple[Any, ...], batch: Theta, constants: Mapping[str, Any]
     ) -> Moved:
         import jax
-        import jax.numpy as jnp
 
-        z, log_u, slopes = test
+        *test_pair, slopes = test
         h = self.step_size
 
         def kick(position: Theta, momentum: Theta, size: float, j: Any) -> Theta:
@@ -235,8 +218,7 @@ class _Step:
             self.loss, self.model, candidate=candidate, theta=theta, batch=batch, limit=constants["limit"]
         )
         energy = sum(0.5 * (noise.normal[name] ** 2 - momentum[name] ** 2).sum() for name in theta)
-        mean = constants["total"] * ratios.mean() + energy
-        mean += self.model.log_prior(candidate) - self.model.log_prior(theta)
-        sigma = constants["noise"]
-        accepted = log_u < mean + sigma * z - sigma**2 / 2
-        return Moved(accept(accepted, candidate, theta), accepted, (jnp.abs(ratios) >= 1).mean())
+        seen = moments(ratios)
+        mean = constants["total"] * seen.mean + public_ratio(self.model, candidate, theta, energy)
+        accepted = penalty_test(mean, constants["noise"], (test_pair[0], test_pair[1]))
+        return Moved(accept(accepted, candidate, theta), accepted, seen.clipped)

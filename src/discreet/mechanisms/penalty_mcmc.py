@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.mechanisms import _planner
-from discreet.mechanisms._chain import Array, Chain, Moved, accept
-from discreet.mechanisms._chain_mechanism import BLIND, ChainMechanism
-from discreet.mechanisms._ratios import clipped_ratios, public_ratio, ratio_limit
-from discreet.mechanisms.base import Drawn, Plain, Plan
-from discreet.mechanisms.losses import Loss
-from discreet.mechanisms.proposals import Noise, Proposal
-from discreet.models.base import Model, Records, Theta
+from discreet.mechanisms._chain import Array
+from discreet.mechanisms._chain_mechanism import PROOF, ProposingMechanism, RatioStep
+from discreet.mechanisms._ratios import Moments, moments, ratio_limit
+from discreet.mechanisms.barker_mcmc import sampling_factor
+from discreet.mechanisms.base import Drawn, Plan
+from discreet.models.base import Records
 from discreet.privacy import (
     Budget,
     Evidence,
@@ -33,13 +31,12 @@ from discreet.samplers.randomness import Randomness
 if TYPE_CHECKING:
     import jax
 
-_PROOF = "docs/proofs/dp_mcmc.md"
 BEST_NOISE = 2.4
 """Maximises sigma^2 * 2 Phi(-sigma / 2): accepted moves per unit of privacy."""
 
 
 @dataclass(frozen=True)
-class PenaltyMCMC(ChainMechanism):
+class PenaltyMCMC(ProposingMechanism):
     """A private chain by the penalty method: noise of any variance in the log ratio, and minus half of it.
 
     A candidate is accepted when log U < Delta + sigma Z - sigma^2 / 2. On all records
@@ -68,8 +65,6 @@ class PenaltyMCMC(ChainMechanism):
         >>> plan.parameters["noise"]
         2.4
     """
-
-    proposal: Proposal
 
     def plan(
         self,
@@ -102,56 +97,45 @@ class PenaltyMCMC(ChainMechanism):
         shift = 2 * kappa / math.sqrt(b) + (2 * kappa**2 * (b - 1) / b**2 if b < n else 0.0)
         one = gaussian(sigma, sensitivity=shift, neighbours="substitute")
 
-        def guarantee(_: float, T: int) -> Guarantee:
+        def price(T: int) -> Guarantee:
             count = T * self.chains
             return one.repeat(count) if b == n else sampled_without_replacement(one, b / n, count)
 
-        _, T, why = _planner.choose({sigma: 0.0}, guarantee, budget, steps)
         exact = "the target is exact" if b == n else "the target is exact up to the normality of batch sums"
-        return Plan(
-            mechanism=self,
-            size=n,
-            guarantee=guarantee(sigma, T),
-            evidence=(
-                Evidence.proved("every accepted or rejected step is billed", f"{_PROOF}#privacy"),
-                certified,
-                Evidence.proved(f"{exact} where no ratio is clipped", f"{_PROOF}#penalty"),
-                BLIND,
-            ),
+        return self.planned(
+            n,
+            price,
+            budget,
+            steps,
+            evidence=(certified, Evidence.proved(f"{exact} where no ratio is clipped", f"{PROOF}#penalty")),
             parameters={
-                "steps": T,
-                "chains": self.chains,
                 "batch": b,
                 "tempered_size": N0,
                 "noise": sigma,
                 "ratio_limit": c,
                 "sensitivity": shift,
             },
-            reasons=(reason, *why[1:]),
+            reasons=(reason,),
         )
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         p: Mapping[str, Any] = plan.parameters
         n, b = plan.size or 0, int(p["batch"])
-        return Chain(
+        return self.run(
+            plan,
+            records,
+            randomness,
+            progress=progress,
             step=_Step(self.model, self.proposal, self.loss),
             test_noise=test_noise,
             constants={
                 "limit": float(p["ratio_limit"]),
                 "clip": float(p["ratio_limit"]) * int(p["tempered_size"]) / math.sqrt(b),
                 "noise": float(p["noise"]),
-                "sampled": min(1.0, b * (n - b) / (n * (b - 1))),
+                "sampled": sampling_factor(b, n),
             },
-            records=records,
             batch=None if b == n else b,
-            steps=int(p["steps"]),
-            start=self.starts(),
-            randomness=randomness,
-            progress=progress,
-        ).run()
-
-    def settings(self) -> dict[str, Plain]:
-        return {**super().settings(), "proposal": repr(self.proposal)}
+        )
 
 
 def test_noise(generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
@@ -162,45 +146,35 @@ def test_noise(generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[
 test_noise.__test__ = False  # pyright: ignore[reportFunctionMemberAccess] - not a test of pytest's
 
 
-def penalised_mean(ratios: jax.Array, public: jax.Array | float, *, clip: float, sampled: float) -> jax.Array:
+def penalised_mean(
+    seen: Moments, public: jax.Array | float, *, batch: int, clip: float, sampled: float
+) -> jax.Array:
     """Delta* - s^2 / 2 of a batch: the mean of the normal that a step releases, and what replay watches.
 
     Args:
-        ratios: of the records of the batch over the limit, in [-1, 1].
+        seen: moments of the ratios over the limit, in [-1, 1].
         public: log prior ratio plus proposal ratio.
+        batch: how many ratios.
         clip: kappa, the limit times N0 / sqrt(batch).
         sampled: what makes s^2 unbiased; 0 when all records are read.
     """
-    mean = ratios.mean()
-    variance = sampled * clip**2 * ((ratios - mean) ** 2).mean()
-    return clip * math.sqrt(len(ratios)) * mean - variance / 2 + public
+    return clip * math.sqrt(batch) * seen.mean - sampled * clip**2 * seen.spread / 2 + public
 
 
-@dataclass(frozen=True)
-class _Step:
+def penalty_test(mean: Any, sigma: Any, noise: tuple[jax.Array, jax.Array]) -> jax.Array:
+    """Whether log U < mean + sigma Z - sigma^2 / 2; never for a mean that is not a number, or -inf."""
+    z, log_u = noise
+    return log_u < mean + sigma * z - sigma**2 / 2
+
+
+class _Step(RatioStep):
     """One step of the chain."""
 
-    model: Model
-    proposal: Proposal
-    loss: Loss
-
-    def __call__(
-        self,
-        theta: Theta,
-        noise: Noise,
-        test: tuple[jax.Array, jax.Array],
-        batch: Theta,
-        constants: Mapping[str, Any],
-    ) -> Moved:
-        import jax.numpy as jnp
-
-        candidate, proposal_ratio = self.proposal.propose(theta, noise)
-        public = public_ratio(self.model, candidate, theta, proposal_ratio)
-        ratios = clipped_ratios(
-            self.loss, self.model, candidate=candidate, theta=theta, batch=batch, limit=constants["limit"]
+    def decide(
+        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, Any]
+    ) -> tuple[jax.Array, jax.Array]:
+        seen = moments(ratios)
+        mean = penalised_mean(
+            seen, public, batch=len(ratios), clip=constants["clip"], sampled=constants["sampled"]
         )
-        mean = penalised_mean(ratios, public, clip=constants["clip"], sampled=constants["sampled"])
-        z, log_u = test
-        sigma = constants["noise"]
-        accepted = log_u < mean + sigma * z - sigma**2 / 2  # never for NaN or -inf
-        return Moved(accept(accepted, candidate, theta), accepted, (jnp.abs(ratios) >= 1).mean())
+        return penalty_test(mean, constants["noise"], test), seen.clipped

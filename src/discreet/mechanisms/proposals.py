@@ -28,12 +28,19 @@ class Noise(NamedTuple):
     Attributes:
         normal: standard normals in the shapes of the parameters.
         uniform: uniforms on (0, 1) in the shapes of the parameters.
-        key: a JAX key for anything else.
+        words: two random words of 32 bits, from which `key` is made.
     """
 
     normal: Theta
     uniform: Theta
-    key: jax.Array
+    words: jax.Array
+
+    @property
+    def key(self) -> jax.Array:
+        """A JAX key for anything else."""
+        import jax
+
+        return jax.random.wrap_key_data(self.words, impl="threefry2x32")
 
 
 class Proposal(Protocol):
