@@ -13,7 +13,7 @@ LOCK = $(BIN)/uv pip compile pyproject.toml --group build --universal --python-v
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(RUNTIME)  ## Set up .venv and run the main job.
+demo: $(RUNTIME)  ## Set up .venv and go the whole way on invented patients: study, ledger, release, report.
 	$(BIN)/discreet demo
 
 test: $(DEV)  ## Run the tests.

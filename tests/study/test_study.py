@@ -8,6 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet.study import MECHANISMS, MODELS, Study, StudyError, load
+from discreet.study.study import Data, LedgerPlace, Privacy, Report
 
 COLUMNS = {
     "age": {"kind": "integer", "lower": 18, "upper": 98},
@@ -233,3 +234,16 @@ def test_a_missing_file_names_a_neighbour(tmp_path: Path) -> None:
         load(tmp_path / "sudy.toml")
     with pytest.raises(StudyError, match="must be a TOML file"):
         load(tmp_path)
+
+
+def test_the_page_on_study_files_names_every_row_and_setting() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "study.md").read_text()
+    parts = dict(zip(("data", "model", "mechanism", "rest"), page.split("\n## ")[1:], strict=True))
+    for table, section in ((MODELS, parts["model"]), (MECHANISMS, parts["mechanism"])):
+        for name, row in table.items():
+            (line,) = [line for line in section.splitlines() if f"`{name}`" in line and line.startswith("|")]
+            assert all(f"`{field}" in line for field in row.model_fields), (name, line)
+    for field in (*Data.model_fields, "schema"):
+        assert f"| `{field}` |" in parts["data"]
+    for section, part in (("privacy", Privacy), ("ledger", LedgerPlace), ("report", Report)):
+        assert all(f"`{section}.{field}`" in parts["rest"] for field in part.model_fields)
