@@ -6,6 +6,9 @@ docs/proofs/.
 """
 
 from discreet.privacy.attacker import attacker_success, attacker_words, percent
+from discreet.privacy.bayesian import BayesianAccountant
+from discreet.privacy.bayesian_loss import BayesianLoss
+from discreet.privacy.bayesian_published import PublishedBayesianAccountant
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import BudgetError, Calibration, calibrate
 from discreet.privacy.comparison import Approximation, gdp_central_limit
@@ -34,16 +37,22 @@ from discreet.privacy.constructors import (
 from discreet.privacy.evidence import Evidence, Standing
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.neighbours import Neighbours
+from discreet.privacy.observer import ObservedRun, Observer
 from discreet.privacy.sensitive import Sensitive
 
 __all__ = [
     "Approximation",
+    "BayesianAccountant",
+    "BayesianLoss",
     "Budget",
     "BudgetError",
     "Calibration",
     "Evidence",
     "Guarantee",
     "Neighbours",
+    "ObservedRun",
+    "Observer",
+    "PublishedBayesianAccountant",
     "Sensitive",
     "Standing",
     "approximate",

@@ -48,7 +48,7 @@ def delta_from_renyi(curve: Curve, epsilons: Array) -> Array:
     known = list(zip(_COARSE[finite], divergence[finite], strict=True))
 
     def smallest(points: Array) -> Array:
-        logs = np.stack([_log_delta(order, value, points) for order, value in known])
+        logs = np.stack([log_delta(order, value, points) for order, value in known])
         return np.exp(np.minimum(logs.min(axis=0), 0.0))
 
     return chords.at_knots(smallest, epsilons, knots=1024)
@@ -56,11 +56,12 @@ def delta_from_renyi(curve: Curve, epsilons: Array) -> Array:
 
 def delta_at(curve: Curve, epsilon: float) -> float:
     """The smallest delta over all orders at one epsilon, with the orders refined."""
-    log_delta = _minimum(lambda orders: _log_delta(orders, curve(orders), epsilon))
-    return math.exp(min(log_delta, 0.0))
+    smallest = _minimum(lambda orders: log_delta(orders, curve(orders), epsilon))
+    return math.exp(min(smallest, 0.0))
 
 
-def _log_delta(orders: Array | float, divergence: Array | float, epsilon: Array | float) -> Array:
+def log_delta(orders: Array | float, divergence: Array | float, epsilon: Array | float) -> Array:
+    """Log delta at epsilon from one order, by the improved rule."""
     return np.asarray(
         (orders - 1) * (divergence - epsilon) + orders * np.log1p(-1 / orders) - np.log(orders - 1)
     )
