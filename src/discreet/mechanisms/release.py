@@ -130,6 +130,14 @@ class Release:
         both = {**free, **natural} if self._natural else {**natural, **free}
         return {name: both[name] for name in self.draws if name in both}
 
+    def natural(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """`draws` or `prior` on the scale people read, where the model is known; as they are where not."""
+        shapes = {} if self.model is None else self.model.parameter_shapes
+        if self.model is None or self._natural or not set(shapes) <= set(values):
+            return dict(values)
+        found = _vmapped(self.model.constrain, {name: values[name] for name in shapes})
+        return {**found, **{name: array for name, array in values.items() if name not in shapes}}
+
     @property
     def posterior(self) -> Any:
         """The draws as ArviZ holds them: an `InferenceData` whose axes are chain and draw.

@@ -58,11 +58,16 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Html:
 
 def code(content: str) -> Html:
     """Lines to copy."""
-    return element("pre", element("code", content), tabindex="0")
+    return element("pre", element("code", content))
 
 
 def table(
-    caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numbers: Sequence[int] = (),
+    stacked: bool = False,
 ) -> Html:
     """A table that scrolls sideways where it is too wide; the first cell of a row is its header.
 
@@ -71,6 +76,7 @@ def table(
         columns: their titles.
         rows: their cells.
         numbers: which columns hold numbers.
+        stacked: on a phone, whether cells stand below each other; for cells of many words.
     """
     align = [{"class_": "number"} if k in numbers else {} for k in range(len(columns))]
     head = (element("th", title, scope="col", **a) for title, a in zip(columns, align, strict=True))
@@ -87,6 +93,7 @@ def table(
         element("caption", caption),
         element("thead", element("tr", *head)),
         element("tbody", *body),
+        **({"class_": "stacked"} if stacked else {}),
     )
     return element("div", whole, class_="scroll", role="region", tabindex="0", aria_label=caption)
 

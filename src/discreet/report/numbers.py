@@ -45,9 +45,3 @@ def plain(value: float) -> str:
         mantissa, _, exponent = f"{value:.5e}".partition("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
     return f"{value:.6g}"
-
-
-def percent(probability: float) -> str:
-    """A probability that is an upper bound, as a percentage rounded upward."""
-    value = 100 * probability
-    return f"{upward(value, 3) if value < 99.9 else upward(value, 5)} %"
