@@ -1,10 +1,11 @@
 """Iterations per second of BarkerMCMC beside plain NumPy loops, as ratios in one run.
 
-    python benchmarks/dp_mcmc.py            # about two minutes
-    python benchmarks/dp_mcmc.py --quick    # fewer steps of the slow loops, no 1e7
+    python benchmarks/dp_mcmc.py            # about a minute
+    python benchmarks/dp_mcmc.py --quick    # once each, fewer steps of the slow loop, no 1e7
 
 The test case is paper M's: the two-dimensional mixture, N = 1e6, b = 1000, N0 = 100, 5,000 iterations, and
-compilation counted (each of our runs starts a fresh process).
+compilation counted (each of our runs starts a fresh process without a compilation cache). Every timing is the
+median of a few. Writes benchmarks/results/dp_mcmc.json unless --quick; exit status 1 if a target is missed.
 """
 
 import json
@@ -16,9 +17,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from statistics import median
 
 import numpy as np
 
+RESULTS = Path(__file__).parent / "results" / "dp_mcmc.json"
 STEPS, BATCH, N0, SCALE, C = 5_000, 1_000, 100, 0.1, 2.0
 LIMIT = math.sqrt(BATCH) / N0
 
@@ -55,7 +59,7 @@ def numpy_loop(x: np.ndarray, draw: Callable[[], object], steps: int) -> float:
 
 
 def ours(size: int, steps: int, chains: int, progress: bool) -> None:
-    """One run in this process; prints seconds of the first release, of a second one, and the peak memory."""
+    """Releases in this process; prints seconds of the first and of later ones, and the peak memory."""
     from discreet.mechanisms.barker_mcmc import BarkerMCMC
     from discreet.mechanisms.proposals import RandomWalk
     from discreet.models.gaussian_mixture import GaussianMixture
@@ -64,7 +68,7 @@ def ours(size: int, steps: int, chains: int, progress: bool) -> None:
     mechanism = BarkerMCMC(GaussianMixture(), RandomWalk(SCALE), tempered_size=N0, chains=chains)
     plan = mechanism.plan(n=size, steps=steps, batch=BATCH, clip=1.0, variance=C)
     times = []
-    for _ in range(3):
+    for _ in range(4):
         begin = time.perf_counter()
         plan.release({"x": x}, progress=progress)
         times.append(time.perf_counter() - begin)
@@ -72,43 +76,78 @@ def ours(size: int, steps: int, chains: int, progress: bool) -> None:
     print(json.dumps({"first": times[0], "again": min(times[1:]), "peak_mb": peak}))
 
 
-def fresh(size: int, steps: int = STEPS, chains: int = 1, progress: bool = False) -> dict[str, float]:
+def fresh(
+    size: int, steps: int = STEPS, chains: int = 1, progress: bool = False, runs: int = 3
+) -> dict[str, float]:
+    """Medians over fresh processes, in which everything is compiled anew."""
     arguments = [sys.executable, __file__, "--ours", str(size), str(steps), str(chains), str(int(progress))]
-    out = subprocess.run(arguments, check=True, capture_output=True, text=True, env=dict(os.environ))
-    return json.loads(out.stdout.splitlines()[-1])
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    found = []
+    for _ in range(runs):
+        out = subprocess.run(arguments, check=True, capture_output=True, text=True, env=environment)
+        found.append(json.loads(out.stdout.splitlines()[-1]))
+    return {name: median(one[name] for one in found) for name in found[0]}
 
 
-def main(quick: bool) -> None:
-    size, some = 10**6, 500 if quick else STEPS
+def main(quick: bool) -> int:
+    size, few = 10**6, 500 if quick else 1_500
+    runs = 1 if quick else 3
     x, rng = data(size), np.random.default_rng(2)
-    run = fresh(size)
-    first = run["first"] / STEPS
-    print(f"discreet, compilation counted      {1e6 * first:8.1f} us per iteration")
-    print(f"discreet, already compiled         {1e6 * run['again'] / STEPS:8.1f} us per iteration")
-    many = fresh(size, chains=20)
-    print(f"discreet, 20 chains, compiling     {1e6 * many['first'] / STEPS / 20:8.1f} us per iteration")
     everyone = range(size)
-    slow = numpy_loop(x, lambda: random.sample(everyone, BATCH), some)
-    quickest = numpy_loop(x, lambda: rng.choice(size, size=BATCH, replace=False, shuffle=False), some)
-    for name, seconds, wanted in [("random.sample", slow, 10), ("O(b) batches", quickest, 4)]:
-        print(
-            f"NumPy loop, {name:<22} {1e6 * seconds:8.1f} us per iteration: {seconds / first:.1f} x "
-            f"(wanted {wanted}), {seconds / many['first'] * STEPS * 20:.1f} x with 20 chains"
-        )
-    sizes = {n: fresh(n) for n in ([10**5, 10**6] if quick else [10**5, 10**6, 10**7])}
-    steps = {n: (r["again"] / STEPS) for n, r in sizes.items()}
-    each = ", ".join(f"N = {n:.0e}: {1e6 * s:.1f} us" for n, s in steps.items())
-    print(f"per step of a run, records copied in once: {each}")
+    slow, linear = [], []
+    singles = []
+    for _ in range(1 if quick else 5):  # in turns, so that a busy moment of the machine meets all of them
+        singles.append(fresh(size, runs=1))
+        slow.append(numpy_loop(x, lambda: random.sample(everyone, BATCH), few))
+        linear.append(numpy_loop(x, lambda: rng.choice(size, size=BATCH, replace=False, shuffle=False), few))
+    first, again = (median(one[name] for one in singles) / STEPS for name in ("first", "again"))
+    many = fresh(size, chains=20, runs=1)["first"] / STEPS / 20
+    sample, choice = median(slow), median(linear)
+    us = {
+        "one chain, compiling": first,
+        "one chain, compiled": again,
+        "20 chains, compiling": many,
+        "NumPy loop, random.sample": sample,
+        "NumPy loop, O(b) batches": choice,
+    }
+    for name, seconds in us.items():
+        print(f"{name:<28} {1e6 * seconds:8.1f} us per iteration")
+    results: dict[str, object] = {"microseconds": {name: round(1e6 * s, 2) for name, s in us.items()}}
+    ratios = {
+        f"{loop} over {ours}": round(theirs / mine, 2)
+        for loop, theirs in (("random.sample", sample), ("O(b) batches", choice))
+        for ours, mine in (("one chain", first), ("one chain compiled", again), ("20 chains", many))
+    }
+    results["ratios"] = ratios
     # The copy and the check of the records are O(N) once; the cost of a step is the slope in T.
-    slopes = {}
-    for n, r in sizes.items():
-        longer = fresh(n, steps=3 * STEPS)
-        slopes[n] = (longer["again"] - r["again"]) / (2 * STEPS)
-        grown = longer["peak_mb"] - r["peak_mb"]
-        print(f"  N = {n:.0e}: slope {1e6 * slopes[n]:.1f} us per step, {grown:+.1f} MB for 3 x T")
-    print(f"slowest over fastest slope: {max(slopes.values()) / min(slopes.values()):.2f} (wanted below 2)")
-    quiet, shown = (min(fresh(size, progress=p)["again"] for _ in range(3)) for p in (False, True))
-    print(f"progress bar: {100 * (shown / quiet - 1):+.1f} % (wanted below 2)")
+    slopes, grown = {}, {}
+    for n in [10**5, 10**6] if quick else [10**5, 10**6, 10**7]:
+        short, long = (fresh(n, steps=steps, runs=runs) for steps in (STEPS, 5 * STEPS))
+        slopes[f"{n:.0e}"] = round(1e6 * (long["again"] - short["again"]) / (4 * STEPS), 2)
+        grown[f"{n:.0e}"] = round(long["peak_mb"] - short["peak_mb"], 1)
+    results["microseconds_per_step"], results["megabytes_for_4T_more"] = slopes, grown
+    stored = 4 * 4 * STEPS * 4 * 8 / 2**20  # four releases of 4 T more rows of two numbers and two counts
+    spread = max(slopes.values()) / min(slopes.values())
+    bars = [
+        [fresh(size, steps=5 * STEPS, progress=p, runs=1)["again"] for p in (False, True)]
+        for _ in range(runs)
+    ]
+    bar = median(with_bar / without for without, with_bar in bars) - 1
+    results |= {"slowest_over_fastest_step": round(spread, 2), "progress_bar": round(bar, 4)}
+    targets = {
+        "10 x random.sample": ratios["random.sample over one chain"] >= 10,
+        "4 x O(b) batches": ratios["O(b) batches over one chain"] >= 4,
+        "10 x random.sample, 20 chains": ratios["random.sample over 20 chains"] >= 10,
+        "4 x O(b) batches, 20 chains": ratios["O(b) batches over 20 chains"] >= 4,
+        "step within 2 x from 1e5 to 1e7": spread < 2,
+        "memory flat in T": max(grown.values()) < stored + 20,
+        "progress bar under 2 %": bar < 0.02,
+    }
+    results["targets"] = targets
+    print(json.dumps(results, indent=2))
+    if not quick:
+        RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    return 0 if all(targets.values()) else 1
 
 
 if __name__ == "__main__":
@@ -116,4 +155,4 @@ if __name__ == "__main__":
         given = [int(value) for value in sys.argv[2:]]
         ours(given[0], given[1], given[2], bool(given[3]))
     else:
-        main("--quick" in sys.argv)
+        sys.exit(main("--quick" in sys.argv))

@@ -72,6 +72,23 @@ def test_the_variance_with_the_smallest_error_is_chosen_and_explained() -> None:
     assert any("would use the rest" in reason for reason in plan.reasons)
 
 
+def test_tempering_is_chosen_as_large_as_the_budget_allows() -> None:
+    budget, n = Budget(1.0, 1e-6), 100_000
+    plan = chain(tempered_size=None).plan(n=n, budget=budget, temper=True)
+    N0 = plan.parameters["tempered_size"]
+    assert isinstance(N0, int)
+    assert 50 < N0 < n
+    assert plan.guarantee.fits(budget)
+    assert plan.mechanism.settings()["tempered_size"] == N0
+    assert plan.reasons[0] == (
+        f"tempered_size {N0} of {n} is the largest with which the budget allows 5000 steps"
+    )
+    with pytest.raises(BudgetError):
+        chain(tempered_size=round(1.03 * N0)).plan(n=n, budget=budget, steps=5000)
+    with pytest.raises(ValueError, match="temper needs a budget and a mechanism without tempered_size, got"):
+        chain().plan(n=n, budget=budget, temper=True)
+
+
 def test_untempered_reads_all_records() -> None:
     plan = chain(tempered_size=None).plan(n=1000, steps=10)
     assert plan.parameters["batch"] == 1000

@@ -60,8 +60,8 @@ def count_steps(price: Price, budget: Budget | None, steps: int | None) -> tuple
         return steps, [_rest(least, budget)]
     if budget is None:
         raise ValueError("plan must be given a budget, a number of steps, or both, got neither; add one")
-    most = _most(price, budget)
-    if most == 0:
+    count = most(price, budget, MOST_STEPS)
+    if count == 0:
         least = price(1).epsilon(budget.delta)
         raise BudgetError(
             f"a budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} does not allow one step, "
@@ -69,10 +69,10 @@ def count_steps(price: Price, budget: Budget | None, steps: int | None) -> tuple
             least,
             1.0,
         )
-    if most < MOST_STEPS:
-        return most, [f"{most} steps are what the budget allows"]
-    used = price(most).epsilon(budget.delta)
-    return most, [f"{most} steps are the most that are planned unasked; {_rest(used, budget)}"]
+    if count < MOST_STEPS:
+        return count, [f"{count} steps are what the budget allows"]
+    used = price(count).epsilon(budget.delta)
+    return count, [f"{count} steps are the most that are planned unasked; {_rest(used, budget)}"]
 
 
 def _rest(used: float, budget: Budget) -> str:
@@ -82,16 +82,34 @@ def _rest(used: float, budget: Budget) -> str:
     )
 
 
-def _most(price: Price, budget: Budget) -> int:
-    """The largest number of steps up to MOST_STEPS that fits, 0 if none."""
-    if price(MOST_STEPS).fits(budget):
-        return MOST_STEPS
-    low, high, at = 0, MOST_STEPS, WANTED_STEPS
-    while high - low > 1:
-        used = price(at).epsilon(budget.delta)
-        low, high = (at, high) if used <= budget.epsilon else (low, at)
-        # Epsilon grows about as the root of the steps; aim a little past it, so that the bracket closes.
-        aim = at * (budget.epsilon / used) ** 2 if 0 < used < math.inf else 2.0 * at
-        aim += math.copysign(max(1.0, 1e-3 * aim), aim - at)
-        at = min(max(round(aim), low + 1), high - 1) if low < aim < high else (low + high) // 2
+def most(price: Price, budget: Budget, high: int, *, within: float = 0.0) -> int:
+    """The largest number up to `high` whose price fits, 0 if none.
+
+    Args:
+        price: of a number (of steps, of records); it grows with it.
+        budget: what may be spent.
+        high: the most.
+        within: how far below the largest it may be, as a share.
+    """
+
+    def over(number: int) -> float:
+        """Log of the price over the budget: about a straight line in the log of the number."""
+        cost = price(number).epsilon(budget.delta)
+        return math.log(max(cost, 1e-300) / budget.epsilon) if cost < math.inf else math.inf
+
+    low, above = 0, over(high)
+    below, side, margin = -math.inf, 0, 1.0
+    if above <= 0:
+        return high
+    while high - low > max(1.0, within * low):
+        slope = (above - below) / math.log(high / low) if -math.inf < below and above < math.inf else 0.5
+        guess = high * math.exp(-above / slope) if above < math.inf else math.sqrt(low * high) / 4
+        # Past the guess, further each time that the same end moves, so that the bracket closes.
+        at = min(max(round(guess + side * margin), low + 1), high - 1)
+        here = over(at)
+        margin = 4 * margin if (here <= 0) == (side > 0) else max(1.0, within * at / 2)
+        if here <= 0:
+            low, below, side = at, here, 1
+        else:
+            high, above, side = at, here, -1
     return low

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -73,11 +73,15 @@ class BarkerMCMC(ProposingMechanism):
         batch: int | None = None,
         clip: float | None = None,
         variance: float | None = None,
+        temper: bool = False,
     ) -> Plan:
         """Choose what was not given, without data.
 
         The rule, which `plan.reasons` repeats with its numbers:
 
+        - tempered_size, only if `temper`: the largest N0 (within a hundredth) with which
+          the budget allows the steps (5,000 unless given) by the rest of the rule. More
+          data is the best use of a budget; what the rest costs hardly depends on it.
         - batch: 9 N0 records, and all of them when that is half of the data or more.
         - clip: kappa such that a ratio is clipped at 3 / sqrt(N0), three times the size
           that it has at a step of one posterior standard deviation; at most 1 for batches.
@@ -92,7 +96,10 @@ class BarkerMCMC(ProposingMechanism):
             batch: records per step; n is Theorem 1's test on all records.
             clip: kappa; ratios are clipped at kappa sqrt(batch) / N0.
             variance: C, of the normal part of the noise, below pi^2 / 3.
+            temper: choose N0 too; the mechanism must not name one.
         """
+        if temper:
+            return self._tempered(n=n, budget=budget, steps=steps, batch=batch, clip=clip, variance=variance)
         N0 = self.counted_size(n)
         reasons: list[str] = []
         if batch is None:
@@ -148,6 +155,25 @@ class BarkerMCMC(ProposingMechanism):
             },
             reasons=(*reasons, why),
         )
+
+    def _tempered(self, *, n: int, budget: Budget | None, steps: int | None, **given: Any) -> Plan:
+        """The plan with the largest N0 that the budget allows."""
+        if self.tempered_size is not None or budget is None:
+            raise ValueError(
+                f"temper needs a budget and a mechanism without tempered_size, got tempered_size "
+                f"{self.tempered_size} and budget {budget}; leave tempered_size out, or plan without temper"
+            )
+        wanted = _planner.WANTED_STEPS if steps is None else steps
+        cheapest: dict[str, Any] = {"variance": max(_VARIANCES)}
+        cheapest |= {name: value for name, value in given.items() if value is not None}
+
+        def price(N0: int) -> Guarantee:
+            return replace(self, tempered_size=N0).plan(n=n, steps=wanted, **cheapest).guarantee
+
+        N0 = max(1, _planner.most(price, budget, n, within=0.01))
+        plan = replace(self, tempered_size=N0).plan(n=n, budget=budget, steps=steps, **given)
+        why = f"tempered_size {N0} of {n} is the largest with which the budget allows {wanted} steps"
+        return replace(plan, reasons=(why, *plan.reasons))
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         p: Mapping[str, Any] = plan.parameters
