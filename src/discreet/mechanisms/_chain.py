@@ -61,20 +61,28 @@ class Step(Protocol):
     """One step of one chain, compiled. Hashable, so that equal steps compile once."""
 
     def __call__(
-        self, theta: Theta, noise: Noise, test: Any, batch: Theta, constants: Mapping[str, jax.Array]
+        self, theta: Theta, noise: Noise, test: Any, batch: Theta, constants: Mapping[str, float]
     ) -> Moved:
         """From a state to the next."""
         ...
 
 
 class _Layout(NamedTuple):
-    """How a step's numbers are laid end to end: those of a state, then those of its noise."""
+    """What a block is compiled for: how a step's numbers are laid end to end, and constants.
 
-    length: int
+    Attributes:
+        chains: how many run side by side.
+        state: names and shapes of the parameters.
+        noise: shapes of what `tree` holds.
+        tree: normals, uniforms and test noise.
+        constants: public numbers that the step reads.
+    """
+
     chains: int
     state: tuple[tuple[str, tuple[int, ...]], ...]
     noise: tuple[tuple[int, ...], ...]
     tree: Any
+    constants: tuple[tuple[str, float], ...]
 
 
 @dataclass
@@ -132,7 +140,7 @@ class Chain:
                 started, running = self._done, None
                 for layout, inputs in blocks:
                     steps = min(self.block, self.steps - started)
-                    state, rows = compiled(step, layout, state, room, inputs, every, self.constants, steps)
+                    state, rows = compiled(step, layout, state, room, inputs, every, steps)
                     if running is not None:
                         keep(running)  # while the next one runs
                     started, running = started + steps, rows
@@ -180,11 +188,11 @@ class Chain:
         words = g.integers(0, 2**32, size=(*shape, 2), dtype=np.uint32)
         leaves, tree = jax.tree.flatten((normal, uniform, self.test_noise(g, shape)))
         layout = _Layout(
-            length=self.block,
             chains=self.chains,
             state=tuple((name, values.shape[1:]) for name, values in self.start.items()),
             noise=tuple(leaf.shape[len(shape) :] for leaf in leaves),
             tree=tree,
+            constants=tuple(self.constants.items()),
         )
         numbers = np.concatenate([leaf.reshape(*shape, -1) for leaf in leaves], axis=-1)
         with jax.enable_x64(True):
@@ -239,7 +247,7 @@ class _ByIdentity:
         self.step = step
 
     def __call__(
-        self, theta: Theta, noise: Noise, test: Any, batch: Theta, constants: Mapping[str, jax.Array]
+        self, theta: Theta, noise: Noise, test: Any, batch: Theta, constants: Mapping[str, float]
     ) -> Moved:
         return self.step(theta, noise, test, batch, constants)
 
@@ -271,7 +279,7 @@ def _compiled_block() -> Callable[..., Any]:
 
 
 def _block(  # noqa: PLR0917 - JAX marks static arguments by position
-    step: Step, layout: _Layout, first: Any, room: Any, inputs: Any, every: Any, constants: Any, steps: Any
+    step: Step, layout: _Layout, first: Any, room: Any, inputs: Any, every: Any, steps: Any
 ) -> tuple[jax.Array, jax.Array]:
     """`steps` steps of all chains: the last row, and a row for each step.
 
@@ -281,6 +289,7 @@ def _block(  # noqa: PLR0917 - JAX marks static arguments by position
     from jax import lax
 
     names, shapes = zip(*layout.state, strict=True)
+    constants = dict(layout.constants)
 
     def one(row: Any, at: tuple[Any, Any, Any]) -> Any:
         batch, numbers, words = at

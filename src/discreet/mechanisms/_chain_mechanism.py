@@ -168,7 +168,7 @@ class RatioStep:
     loss: Loss
 
     def __call__(
-        self, theta: Theta, noise: Noise, test: Any, batch: Theta, constants: Mapping[str, Any]
+        self, theta: Theta, noise: Noise, test: Any, batch: Theta, constants: Mapping[str, float]
     ) -> Moved:
         candidate, proposal_ratio = self.proposal.propose(theta, noise)
         public = public_ratio(self.model, candidate, theta, proposal_ratio)
@@ -180,7 +180,7 @@ class RatioStep:
 
     @abstractmethod
     def decide(
-        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, Any]
+        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, float]
     ) -> tuple[jax.Array, jax.Array]:
         """Whether the candidate is accepted, and the share of clipped ratios.
 

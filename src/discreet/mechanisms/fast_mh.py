@@ -164,7 +164,7 @@ class _Step(RatioStep):
     """One step of the chain."""
 
     def decide(
-        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, Any]
+        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, float]
     ) -> tuple[jax.Array, jax.Array]:
         import jax.numpy as jnp
 

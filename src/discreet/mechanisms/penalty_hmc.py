@@ -182,7 +182,7 @@ class _Step:
     step_size: float
 
     def __call__(
-        self, theta: Theta, noise: Noise, test: tuple[Any, ...], batch: Theta, constants: Mapping[str, Any]
+        self, theta: Theta, noise: Noise, test: tuple[Any, ...], batch: Theta, constants: Mapping[str, float]
     ) -> Moved:
         import jax
 
