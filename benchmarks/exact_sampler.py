@@ -1,11 +1,11 @@
-"""Time to one draw from the logistic posterior of abalone: ExactLogistic beside NumPyro's NUTS, in one run.
+"""Time to one draw from the logistic posterior of abalone: ExactRegression beside NumPyro's NUTS, in one run.
 
     DISCREET_DATA=/path/to/data python benchmarks/exact_sampler.py [--repeats 5]
 
 Each side is a fresh process each time, interleaved, on one thread. "seconds" counts reading the data,
 finding the mode and building the envelope, or compiling and 1000 + 1000 steps of NUTS, up to the draw in
 hand; "process" counts the interpreter and all imports as well. NUTS yields 1000 dependent draws for its
-time and ExactLogistic one exact draw: "thousand" is its time for 1000. The result goes to
+time and ExactRegression one exact draw: "thousand" is its time for 1000. The result goes to
 benchmarks/results/exact_sampler.json; exit status 1 if the target is missed.
 """
 
@@ -49,7 +49,7 @@ def abalone() -> tuple[np.ndarray, np.ndarray]:
 def exact() -> dict[str, float]:
     from discreet.models.logistic import LogisticRegression
     from discreet.models.losses import Gibbs
-    from discreet.samplers.exact import ExactLogistic
+    from discreet.samplers.exact import ExactRegression
     from discreet.samplers.randomness import Randomness
 
     found: dict[str, float] = {}
@@ -58,7 +58,7 @@ def exact() -> dict[str, float]:
         x, y = abalone()
         model = LogisticRegression(features=x.shape[1], prior_precision=BETA * N)
         records = model.validate({"x": x, "y": y})
-        ExactLogistic().sample(model, Gibbs(1.0), records, Randomness(), draws)
+        ExactRegression().sample(model, Gibbs(1.0), records, Randomness(), draws)
         found[name] = time.perf_counter() - began
     return found
 

@@ -37,7 +37,7 @@ from discreet.mechanisms.truncated_posterior import TruncatedPosterior
 from discreet.models import BetaBernoulli, LogisticRegression
 from discreet.models.losses import Gibbs
 from discreet.privacy import Budget, beta_bernoulli
-from discreet.samplers.exact import ExactLogistic
+from discreet.samplers.exact import ExactRegression
 from discreet.samplers.randomness import Randomness
 
 mpl.use("Agg")
@@ -310,7 +310,7 @@ class Errors:
         key = (float(f"{precision:.6g}"), float(f"{weight:.6g}"))
         if key not in self._known:
             model = LogisticRegression(features=self.task.x.shape[1], prior_precision=precision)
-            drawn = ExactLogistic(gamma=0.0).sample(
+            drawn = ExactRegression(gamma=0.0, constant_time=False).sample(
                 model, Gibbs(weight), self._records, self._randomness, self.task.runs
             )
             guesses = self.task.x_test @ drawn.draws["w"].T > 0

@@ -13,11 +13,16 @@ from scipy.special import expit
 
 from discreet.mechanisms import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 from discreet.mechanisms.truncated_posterior import TruncatedPosterior
-from discreet.models import BetaBernoulli, LogisticRegression
+from discreet.models import (
+    BetaBernoulli,
+    LogisticRegression,
+    TruncatedGammaRegression,
+    TruncatedPoissonRegression,
+)
 from discreet.models.poisson import PoissonRegression
 from discreet.models.probit import ProbitRegression
 from discreet.privacy import Budget, BudgetError, Guarantee, Neighbours, Standing, gaussian
-from discreet.samplers.exact import ExactLogistic
+from discreet.samplers.exact import ExactRegression
 
 N, PRECISION = 2784, 2.784
 MODEL = LogisticRegression(features=9, prior_precision=PRECISION)
@@ -67,7 +72,9 @@ def test_release_draws_as_planned(mechanism: Any) -> None:
         claim.standing is Standing.PROVED and "total variation" in claim.claim for claim in release.evidence
     )
     assert plan.guarantee.inexactness == 2e-12
-    assert json.loads(plan.to_json())["parameters"]["tries"] == 1000
+    tries = json.loads(plan.to_json())["parameters"]["tries"]
+    assert tries < 1000
+    assert release.diagnostics["tries"].reveal() == 2 * tries
 
 
 def test_direct_posterior_needs_no_budget_and_refuses_one_that_is_too_small() -> None:
@@ -80,7 +87,7 @@ def test_direct_posterior_needs_no_budget_and_refuses_one_that_is_too_small() ->
 
 
 def test_a_sampler_is_part_of_the_plan() -> None:
-    constant = DiffusedPosterior(MODEL, sampler=ExactLogistic(gamma=1e-9, constant_time=True))
+    constant = DiffusedPosterior(MODEL, sampler=ExactRegression(gamma=1e-9))
     plan = constant.plan(N, budget=Budget(1.0, 1e-6))
     assert 10 < plan.parameters["tries"] < 5000  # pyright: ignore[reportOperatorIssue]
     assert "proximal_steps" not in plan.parameters
@@ -89,7 +96,7 @@ def test_a_sampler_is_part_of_the_plan() -> None:
     with pytest.raises(ValueError, match="Renyi target must have a sampler of distance 0"):
         constant.plan(N, renyi=(10.0, 0.1))
     with pytest.raises(ValueError, match="sampler must be None"):
-        DiffusedPosterior(BetaBernoulli(), sampler=ExactLogistic())
+        DiffusedPosterior(BetaBernoulli(), sampler=ExactRegression())
 
 
 def test_probit_and_poisson_are_refused() -> None:
@@ -140,7 +147,9 @@ def neighbours_in_one_dimension() -> list[tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize(("precision", "weight"), [(0.3, 1.0), (2.0, 1.0), (0.3, 0.2), (30.0, 0.7)])
 def test_privacy_loss_in_one_dimension_is_below_the_claim(precision: float, weight: float) -> None:
     model = LogisticRegression(features=1, prior_precision=precision)
-    exact = DiffusedPosterior(model, sampler=ExactLogistic(gamma=0.0)).price(21, weight=weight)
+    exact = DiffusedPosterior(model, sampler=ExactRegression(gamma=0.0, constant_time=False)).price(
+        21, weight=weight
+    )
     mu = 2 * weight / math.sqrt(precision)
     too_small = gaussian(1 / (0.2 * mu), neighbours="substitute")
     caught = False
@@ -173,6 +182,63 @@ def test_two_c_is_reached_in_two_dimensions() -> None:
     w = np.array([0.0, 2000.0])
     difference = one * expit(-one @ w) - other * expit(-other @ w)
     assert 1.999 < float(np.linalg.norm(difference)) <= 2
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TruncatedPoissonRegression(features=1, largest=4, prior_precision=3.0),
+        TruncatedGammaRegression(features=1, largest=4.0, prior_precision=3.0, shape=2.0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_bounded_privacy_loss_is_below_the_claim(model: Any) -> None:
+    """One of 12 responses goes from least to greatest, by quadrature; a fifth of mu is too small."""
+    weight = 0.5
+    exactly = ExactRegression(gamma=0.0, constant_time=False)
+    priced = DiffusedPosterior(model, sampler=exactly).price(12, weight=weight)
+    too_small = gaussian(5 * math.sqrt(3.0) / (2 * 4.0 * weight), neighbours="substitute")
+    nodes, log_masses = model.base_measure
+    partition = np.logaddexp.reduce(log_masses[:, None] + np.outer(nodes, GRID), axis=0)
+    pair = []
+    for response in (0.0, 4.0):
+        height = -0.5 * 3.0 * GRID**2 + weight * ((11 * 1.5 + response) * GRID - 12 * partition)
+        pair.append(
+            height - height.max() - math.log(np.exp(height - height.max()).sum() * (GRID[1] - GRID[0]))
+        )
+    caught = False
+    for epsilon in (0.0, 0.5, 1.0, 2.0):
+        true = max(hockey_stick(pair[0], pair[1], epsilon), hockey_stick(pair[1], pair[0], epsilon))
+        assert true <= priced.delta(epsilon) + 1e-9
+        caught |= true > too_small.delta(epsilon) + 1e-6
+    assert caught, "the control, a fifth of mu, must be violated"
+
+
+def test_bounded_responses_are_planned_and_released() -> None:
+    source = np.random.default_rng(8)
+    data = {"x": source.standard_normal((200, 3)), "y": source.integers(0, 9, 200)}
+    for model in (
+        TruncatedPoissonRegression(features=3, largest=5, prior_precision=5.0),
+        TruncatedGammaRegression(features=3, largest=5.0, prior_precision=5.0, shape=1.5),
+    ):
+        for mechanism in (DiffusedPosterior, ConcentratedPosterior):
+            plan = mechanism(model).plan(200, budget=Budget(1.0, 1e-6))
+            assert plan.guarantee.epsilon(1e-6) == pytest.approx(1.0, rel=1e-6)
+            weight, precision = (float(plan.parameters[name]) for name in ("weight", "prior_precision"))  # pyright: ignore[reportArgumentType]
+            same = replace(MODEL, row_norm=5.0, prior_precision=precision)
+            logistic = DiffusedPosterior(same).price(200, weight=weight)
+            assert plan.guarantee == logistic, "as logistic regression with rows 5 times as long"
+            assert "same number of tries" in plan.reasons[-1]
+            assert plan.release(data, key=1).draws["w"].shape == (1, 3)
+
+
+def test_where_constant_time_is_too_slow_the_plan_says_so() -> None:
+    large = LogisticRegression(features=784, prior_precision=7.988)
+    plan = DiffusedPosterior(large).plan(7988, budget=Budget(5.0, 1e-6))
+    assert "how many are made depends on the data" in plan.reasons[-1]
+    assert any("nobody times the run" in claim.claim for claim in plan.evidence)
+    with pytest.raises(ValueError, match="constant_time=False"):
+        DiffusedPosterior(large, sampler=ExactRegression()).plan(7988, budget=Budget(5.0, 1e-6))
 
 
 # --- OPS --------------------------------------------------------------------------------------------

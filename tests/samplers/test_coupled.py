@@ -16,7 +16,7 @@ from discreet.privacy import Sensitive, Standing
 from discreet.samplers import Randomness
 from discreet.samplers.choice import default_sampler
 from discreet.samplers.coupled import CoupledChains, _limit
-from discreet.samplers.exact import ExactLogistic
+from discreet.samplers.exact import ExactRegression
 from discreet.samplers.nuts import NUTS
 from discreet.samplers.posterior import SamplingError, Target
 
@@ -93,7 +93,7 @@ def test_nuts() -> None:
 
 
 def test_the_default() -> None:
-    assert isinstance(default_sampler(LogisticRegression(2), Gibbs(1.0), 1e-6, 100), ExactLogistic)
+    assert isinstance(default_sampler(LogisticRegression(2), Gibbs(1.0), 1e-6, 100), ExactRegression)
     assert isinstance(default_sampler(LogisticRegression(2), BetaDivergence(), 1e-6, 100), CoupledChains)
     assert isinstance(
         default_sampler(LogisticRegression(2, row_norm=1e9), Gibbs(1.0), 1e-6, 100), CoupledChains

@@ -27,12 +27,12 @@ SMALLEST = 1e-9
 
 @dataclass(frozen=True)
 class ConjugateMechanism(Mechanism):
-    """A posterior of a conjugate family or of logistic regression, of which draws are released.
+    """A posterior of a conjugate family or of a regression, of which draws are released.
 
     Args:
         model: the records, the likelihood and the prior.
         draws: how many independent draws to release; each is billed.
-        sampler: for logistic regression only; None is `ExactLogistic`.
+        sampler: for regressions only; None is `ExactRegression`.
     """
 
     model: Model  # pyright: ignore[reportIncompatibleMethodOverride] - a field implements the property
@@ -94,14 +94,14 @@ class ConjugateMechanism(Mechanism):
     ) -> Plan:
         """The plan with these two settings."""
         target = posterior(self.model, self.sampler)
-        fixed = target.parameters(n, weight=weight, concentration=concentration)
+        settings = {"weight": weight, "concentration": concentration}
         return Plan(
             mechanism=self,
             size=n,
-            guarantee=self.price(n, weight=weight, concentration=concentration),
-            evidence=target.evidence,
-            parameters={"weight": weight, "concentration": concentration, "draws": self.draws, **fixed},
-            reasons=reasons,
+            guarantee=self.price(n, **settings),
+            evidence=target.evidence(n, **settings),
+            parameters={**settings, "draws": self.draws, **target.parameters(n, **settings)},
+            reasons=(*reasons, *target.reasons(n, **settings)),
         )
 
 

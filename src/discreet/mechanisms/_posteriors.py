@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Protocol
 
-from discreet.mechanisms._glm import LogisticPosterior, refuse_poisson, refuse_probit
+from discreet.mechanisms._glm import RegressionPosterior, refuse_poisson, refuse_probit
 from discreet.mechanisms.base import Drawn, Plain
 from discreet.models.base import Model, Records, count
+from discreet.models.bounded_response import BoundedRegression
 from discreet.models.families.base import ConjugateFamily
 from discreet.models.logistic import LogisticRegression
 from discreet.models.poisson import PoissonRegression
@@ -23,8 +24,7 @@ PAGE = "docs/proofs/conjugate_families.md"
 class Posterior(Protocol):
     """A posterior whose records count `weight` (r), with its prior divided by `concentration` (m)."""
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
+    def evidence(self, size: int, *, weight: float, concentration: float) -> tuple[Evidence, ...]:
         """What the guarantee rests on."""
         ...
 
@@ -40,6 +40,10 @@ class Posterior(Protocol):
         """What else the plan fixes."""
         ...
 
+    def reasons(self, size: int, *, weight: float, concentration: float) -> tuple[str, ...]:
+        """How draws are made, where there is a choice."""
+        ...
+
     def draw(
         self, records: Records, randomness: Randomness, draws: int, *, weight: float, concentration: float
     ) -> Drawn:
@@ -51,8 +55,8 @@ class Posterior(Protocol):
 def posterior(model: Model, sampler: Sampler | None = None) -> Posterior:  # noqa: ARG001
     """The posterior of a model; register a model type to extend the table."""
     raise TypeError(
-        f"model must be a conjugate family or LogisticRegression, got {type(model).__name__}; "
-        "for other models take OnePosteriorSample"
+        f"model must be a conjugate family, LogisticRegression or a bounded-response regression, got "
+        f"{type(model).__name__}; for other models take OnePosteriorSample"
     )
 
 
@@ -71,8 +75,7 @@ class ConjugatePosterior:
                 "its posterior is drawn from directly"
             )
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
+    def evidence(self, size: int, *, weight: float, concentration: float) -> tuple[Evidence, ...]:  # noqa: ARG002
         """What the guarantee rests on."""
         name = type(self.model).__name__
         return (
@@ -100,6 +103,10 @@ class ConjugatePosterior:
         """Nothing."""
         return {}
 
+    def reasons(self, size: int, *, weight: float, concentration: float) -> tuple[str, ...]:  # noqa: ARG002
+        """None: there is one way."""
+        return ()
+
     def draw(
         self, records: Records, randomness: Randomness, draws: int, *, weight: float, concentration: float
     ) -> Drawn:
@@ -109,6 +116,7 @@ class ConjugatePosterior:
         return Drawn(self.model.draw(eta, randomness.numpy(), draws))
 
 
-posterior.register(LogisticRegression, LogisticPosterior)
+posterior.register(LogisticRegression, RegressionPosterior)
+posterior.register(BoundedRegression, RegressionPosterior)
 posterior.register(ProbitRegression, refuse_probit)
 posterior.register(PoissonRegression, refuse_poisson)

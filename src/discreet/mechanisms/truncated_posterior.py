@@ -10,7 +10,7 @@ from discreet.models.base import Records
 from discreet.models.logistic import LogisticRegression
 from discreet.models.losses import Gibbs
 from discreet.privacy import Budget, BudgetError, Evidence, Guarantee, Neighbours, bounded_range, checks
-from discreet.samplers.exact import ExactLogistic
+from discreet.samplers.exact import ExactRegression
 from discreet.samplers.randomness import Randomness
 
 PAGE = "docs/proofs/glm_posteriors.md"
@@ -107,5 +107,5 @@ class TruncatedPosterior(Mechanism):
         return Drawn(sampled.draws, sampled.evidence, sampled.diagnostics)
 
     @staticmethod
-    def _sampler(radius: float) -> ExactLogistic:
-        return ExactLogistic(gamma=0.0, radius=radius)
+    def _sampler(radius: float) -> ExactRegression:
+        return ExactRegression(gamma=0.0, constant_time=False, radius=radius)

@@ -1,6 +1,7 @@
 """Likelihoods and priors with proven bounds per record."""
 
 from discreet.models.base import Bound, Model, Records, Theta
+from discreet.models.bounded_response import TruncatedGammaRegression, TruncatedPoissonRegression
 from discreet.models.families import (
     BetaBernoulli,
     ConjugateFamily,
@@ -43,5 +44,7 @@ __all__ = [
     "Records",
     "SoftmaxRegression",
     "Theta",
+    "TruncatedGammaRegression",
+    "TruncatedPoissonRegression",
     "from_numpyro",
 ]

@@ -1,90 +1,65 @@
-"""The potential of a logistic posterior: its value, its mode, and the exact remainder of every row.
+"""The terms of a logistic posterior: f(t) = log(1 + e^-t), whose mean curvature is known exactly.
 
-Proof page: docs/proofs/exact_sampling.md.
+Proof page: docs/proofs/exact_sampling.md#setting.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit
 
-Array = NDArray[np.float64]
+from discreet.samplers._potential import Array, Potential
 
-RESIDUAL = 1e-6
-"""Eta: the gradient left at the mode is at most eta sqrt(precision)."""
 _SERIES = 1e-3
 _LARGE = 500.0
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticPotential:
-    """U(w) = precision/2 |w|^2 + weight * sum_i log(1 + exp(-z_i . w)), z_i = (2 y_i - 1) x_i.
-
-    Args:
-        rows: z, one row per record; zero rows add a constant and are dropped.
-        precision: lambda, of the prior.
-        weight: rho, of the likelihood.
-    """
-
-    rows: Array
-    precision: float
-    weight: float
+class LogisticPotential(Potential):
+    """The potential with rows z_i = (2 y_i - 1) x_i; zero rows add a constant and are dropped."""
 
     def __post_init__(self) -> None:
         kept = np.ascontiguousarray(self.rows[np.linalg.norm(self.rows, axis=1) > 1e-150])
         object.__setattr__(self, "rows", kept)
 
+    def total(self, t: Array) -> float:
+        return float(np.logaddexp(0, -t).sum())
+
+    def slopes(self, t: Array) -> Array:
+        return -expit(-t)
+
+    def curvatures(self, t: Array) -> Array:
+        q = expit(-t)
+        return q * (1 - q)
+
+    def around(self, t: Array) -> LogisticCurves:
+        # f_t(u) and f_-t(-u) differ by a linear function, so rows may be turned until t >= 0.
+        return LogisticCurves(np.where(t >= 0, 1.0, -1.0), expit(-np.abs(t)))
+
+    def jensen(self, reach: Array) -> Array:
+        """By Lemma 2: E[cosh u] - 1 - r^2/2."""
+        half = reach**2 / 2
+        return np.expm1(half) - half
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticCurves:
+    """Terms around t >= 0, by p = sigma(-t) in (0, 1/2]."""
+
+    sign: Array
+    p: Array
+
     @property
-    def dimension(self) -> int:
-        """Length of w."""
-        return self.rows.shape[1]
+    def curvature(self) -> Array:
+        return self.p * (1 - self.p)
 
-    def value(self, w: Array) -> float:
-        """U(w)."""
-        return 0.5 * self.precision * float(w @ w) + self.weight * float(
-            np.logaddexp(0, -self.rows @ w).sum()
-        )
+    def remainder(self, u: Array) -> Array:
+        return remainder(self.p, u)
 
-    def gradient(self, w: Array) -> Array:
-        """The gradient of U."""
-        return self.precision * w - self.weight * (self.rows.T @ expit(-self.rows @ w))
-
-    def gram(self, curvatures: Array, extra: float = 0.0) -> Array:
-        """(precision + extra) I + weight * sum_i a_i z_i z_i^T."""
-        scaled = self.rows * np.sqrt(self.weight * curvatures)[:, None]
-        matrix = scaled.T @ scaled
-        matrix[np.diag_indices(self.dimension)] += self.precision + extra
-        return matrix
-
-    @cached_property
-    def mode(self) -> tuple[Array, Array]:
-        """A point m where the gradient is at most RESIDUAL * sqrt(precision), and the gradient there."""
-        w = np.zeros(self.dimension)
-        height, slope = self.value(w), self.gradient(w)
-        goal = RESIDUAL * np.sqrt(self.precision)
-        polished = 0
-        for _ in range(200):
-            if np.linalg.norm(slope) <= goal:
-                polished += 1
-                if polished > 1:  # one more step squares the error
-                    break
-            q = expit(-self.rows @ w)
-            step = cho_solve(cho_factor(self.gram(q * (1 - q)), lower=True), slope)
-            decrease, size = float(step @ slope), 1.0
-            trial = w - step
-            # Below the resolution of U the full step is right.
-            if decrease > 1e-12 * max(1.0, abs(height)):
-                while self.value(trial) > height - 1e-4 * size * decrease and size > 1e-10:
-                    size *= 0.5
-                    trial = w - size * step
-            w = trial
-            height, slope = self.value(w), self.gradient(w)
-        return w, slope
+    def mean_curvature(self, u: Array) -> Array:
+        return mean_curvature(self.p, u)
 
 
 def remainder(p: Array, u: Array) -> Array:
@@ -114,9 +89,3 @@ def mean_curvature(p: Array, u: Array) -> Array:
     v = np.where(near, 1.0, u)
     series = s * (1 + u * (skew / 3 + u * ((1 - 6 * s) / 12 + u * skew * (1 - 12 * s) / 60)))
     return np.where(near, series, 2 * remainder(p, v) / (v * v))
-
-
-def norms(factor: Array, rows: Array) -> Array:
-    """|z_i| in the inverse of L L^T, for all rows; `factor` is L."""
-    solved = solve_triangular(factor, rows.T, lower=True, check_finite=False)
-    return np.sqrt(np.einsum("ij,ij->j", solved, solved))

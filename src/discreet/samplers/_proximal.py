@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit
 
-from discreet.samplers._logistic import RESIDUAL, Array, LogisticPotential, remainder
+from discreet.samplers._potential import RESIDUAL, Array, Curves, Potential
 from discreet.samplers._public_bounds import Setting, tries_for
 
 _CENTRE = 0.01
@@ -63,14 +62,14 @@ class ProximalChain:
         plan: how long.
     """
 
-    def __init__(self, potential: LogisticPotential, setting: Setting, plan: ProximalPlan) -> None:
+    def __init__(self, potential: Potential, setting: Setting, plan: ProximalPlan) -> None:
         self._potential, self._plan = potential, plan
         self._start, _ = potential.mode
         self._pull = potential.precision / plan.width
         self._precision = potential.precision + self._pull
         self._smoothness = self._precision + 0.25 * potential.weight * setting.size * setting.row_norm**2
-        q = expit(-potential.rows @ self._start)
-        self._factor = cho_factor(potential.gram(q * (1 - q), self._pull), lower=True)
+        curvatures = potential.curvatures(potential.rows @ self._start)
+        self._factor = cho_factor(potential.gram(curvatures, self._pull), lower=True)
 
     def draw(self, generator: np.random.Generator, batch: int = 4) -> Array | None:
         """The last point of the chain, or None if a step ran out of tries."""
@@ -84,34 +83,34 @@ class ProximalChain:
     def _step(self, w: Array, generator: np.random.Generator, batch: int) -> Array | None:
         d = len(w)
         y = w + generator.standard_normal(d) / math.sqrt(self._pull)
-        centre, gradient, sign, p = self._centre(y)
+        centre, gradient, curves = self._centre(y)
         rows, used = self._potential.rows, 0
         while used < self._plan.tries:
             count = min(batch, self._plan.tries - used)
             noise = generator.standard_normal((count, d)) / math.sqrt(self._precision)
             step = noise - gradient / self._precision
-            cost = self._potential.weight * remainder(p, (step @ rows.T) * sign).sum(axis=1)
+            cost = self._potential.weight * curves.remainder((step @ rows.T) * curves.sign).sum(axis=1)
             accepted = np.flatnonzero(cost <= generator.standard_exponential(count))
             if len(accepted):
                 return centre + step[accepted[0]]
             used += count
         return None
 
-    def _centre(self, y: Array) -> tuple[Array, Array, Array, Array]:
+    def _centre(self, y: Array) -> tuple[Array, Array, Curves]:
         """A point where the backward potential is nearly flat, by a fixed matrix, then gradient descent."""
         potential = self._potential
         w = self._start + cho_solve(self._factor, self._pull * (y - self._start))
         last, descend = math.inf, False
         for count in range(1_000_000):
             t = potential.rows @ w
-            p = expit(-np.abs(t))
-            q = np.where(t >= 0, p, 1 - p)
             gradient = (
-                potential.precision * w + self._pull * (w - y) - potential.weight * (potential.rows.T @ q)
+                potential.precision * w
+                + self._pull * (w - y)
+                + potential.weight * (potential.rows.T @ potential.slopes(t))
             )
             flatness = float(gradient @ gradient) / self._precision
             if flatness <= _CENTRE:
-                return w, gradient, np.where(t >= 0, 1.0, -1.0), p
+                return w, gradient, potential.around(t)
             # Gradient descent always arrives; the fixed matrix nearly always sooner.
             descend = descend or (count > 3 and flatness > 0.5 * last)
             last = flatness

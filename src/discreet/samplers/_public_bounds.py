@@ -9,24 +9,26 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
-from discreet.samplers._logistic import RESIDUAL
+from discreet.samplers._potential import RESIDUAL, Array, least_share
 
 _LARGEST_LOAD = 2e5
-_GRID = (*np.arange(2.5, 12.0, 0.25).tolist(), *np.geomspace(12.0, 400.0, 40).tolist())
+_THRESHOLDS = (*np.arange(2.5, 12.0, 0.5).tolist(), *np.geomspace(12.0, 400.0, 20).tolist())
+_FINE = 2001
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The public numbers of a logistic posterior.
+    """The public numbers of a posterior.
 
     Attributes:
         size: n, the number of records.
         dimension: d, the length of w.
         precision: lambda, of the prior.
         weight: rho, of the likelihood.
-        row_norm: c.
+        row_norm: c, times the range of the response.
+        even: whether the second derivative of a term is even, as for the logistic loss (Lemma 2).
     """
 
     size: int
@@ -34,6 +36,7 @@ class Setting:
     precision: float
     weight: float
     row_norm: float
+    even: bool = True
 
     @property
     def reach(self) -> float:
@@ -72,10 +75,10 @@ class PublicShells:
 def public_shells(setting: Setting) -> PublicShells:
     """The best sequence of levels of the plain family, by a dynamic program over a grid."""
     R, kappa, d = setting.reach, setting.load, setting.dimension
-    T = np.array([*_GRID, math.inf])
-    theta = np.array([*(2 * _smallest_share(t * R) for t in _GRID), 0.0])
+    T = np.array([*_THRESHOLDS, math.inf])
+    theta = np.array([*(2 * least_share(T[:-1] * R)).tolist(), 0.0])
     x = kappa / d
-    log_mass = 0.5 * d * np.log((1 + x) / (1 + theta * x))
+    log_mass = _log_masses(setting, theta)
     spread = np.sqrt((1 + kappa) / (1 + theta * kappa))
     best, before = log_mass.tolist(), [-1] * len(T)
     for j in range(len(T)):
@@ -87,26 +90,50 @@ def public_shells(setting: Setting) -> PublicShells:
     path = [len(T) - 1]
     while before[path[-1]] >= 0:
         path.append(before[path[-1]])
-    half = R * R / 2
-    # (e^h - 1 - h) / R^2, without cancellation for small R.
-    growth = half * (0.5 + half / 6 + half**2 / 24) / 2 if half < 1e-3 else _growth(half) / R**2
-    leverage = kappa / (1 + x)
     rounded = best[-1] + RESIDUAL**2 / 2 + 1e-6
-    shells = PublicShells(-leverage * growth - rounded, tuple(float(T[k]) for k in reversed(path[1:])))
+    shells = PublicShells(-_jensen(setting) - rounded, tuple(float(T[k]) for k in reversed(path[1:])))
     # One level alone, the prior around the mode; best in few dimensions.
     prior = PublicShells(-0.5 * d * math.log1p(x) - RESIDUAL**2 / 2 - 1e-12, ())
     return max(shells, prior, key=lambda bound: bound.log_acceptance)
 
 
-def _growth(half: float) -> float:
-    return math.expm1(half) - half if half < 700 else math.inf
+def _log_masses(setting: Setting, theta: Array) -> Array:
+    """Upper bounds on log(W_l / S_l): the lesser of the two of Theorem B, level by level."""
+    R, kappa, d = setting.reach, setting.load, setting.dimension
+    x = kappa / d
+    worst_rows = 0.5 * d * np.log((1 + x) / (1 + theta * x))
+    y = np.linspace(0, x / (1 + x), _FINE)
+    lost = np.array(
+        [
+            # From one grid point to the next y rises and the loss falls, so this is above the supremum.
+            float((y[1:] * (1 - 2 * least_share(t * R * np.sqrt(1 - y[:-1])))).max())
+            for t in _THRESHOLDS
+        ]
+        + [x / (1 + x)]
+    )
+    top = (1 - theta) * kappa / (1 + kappa)
+    # Where the loss is lost in rounding the chord has slope 1.
+    slope = np.where(top > 1e-9, -np.log1p(-top) / np.maximum(top, 1e-9), 1 + 1e-8)
+    return np.minimum(worst_rows, 0.5 * d * slope * lost)
 
 
-def _smallest_share(t: float) -> float:
-    """g(t) = (e^-t + t - 1) / t^2: the mean curvature at a distance t is at least 2 g(t) times that at 0."""
-    if t < 1e-3:
-        return 0.5 - t / 6
-    return (math.expm1(-t) + t) / (t * t)
+def _jensen(setting: Setting) -> float:
+    """An upper bound on the first term of the certificate (2)."""
+    R, x = setting.reach, setting.load / setting.dimension
+    half = R * R / 2
+    if half > 700:
+        return math.inf
+    y = x / (1 + x)
+    if setting.even:
+        # (e^h - 1 - h) / R^2, without cancellation for small R.
+        small = half * (0.5 + half / 6 + half**2 / 24) / 2
+        growth = small if half < 1e-3 else (math.expm1(half) - half) / R**2
+        most = min(y, 0.5)
+        return setting.dimension * most * (1 - most) * growth
+    small = R * (math.sqrt(8 / math.pi) / 6 + R / 7)
+    exact = (2 * math.exp(half) * float(ndtr(R)) - 1 - R * math.sqrt(2 / math.pi) - half) / R**2
+    most = min(y, 2 / 3)
+    return setting.dimension * most * math.sqrt(1 - most) * (small if R < 1e-2 else exact)
 
 
 def tries_for(log_acceptance: float, gamma: float) -> float:

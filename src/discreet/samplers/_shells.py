@@ -1,4 +1,4 @@
-"""Row shells: a mixture of Gaussians, some forced past a row's interval, that dominates a logistic posterior.
+"""Row shells: a mixture of Gaussians, some forced past a row's interval, that dominates a posterior.
 
 Proof page: docs/proofs/exact_sampling.md#shells.
 """
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.special import expit, log_ndtr, logsumexp, ndtri_exp
+from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
-from discreet.samplers._logistic import Array, LogisticPotential, mean_curvature, norms, remainder
+from discreet.samplers._potential import Array, Potential, norms
 
 LEVELS = (3.5, 4.5, 5.5, 7, 10, 16, 32, 90)
 FEW = (4.5, 6.5, 11, 32, 90)
@@ -58,7 +58,7 @@ class RowShells:
 
     def __init__(
         self,
-        potential: LogisticPotential,
+        potential: Potential,
         thresholds: tuple[float, ...] | None = None,
         *,
         plain: bool = False,
@@ -67,12 +67,11 @@ class RowShells:
         self.mode, self.gradient = potential.mode
         self.precision, self.weight = potential.precision, potential.weight
         t = potential.rows @ self.mode
-        # f_t(u) and f_-t(-u) differ by a linear function, so rows may be turned until t >= 0.
-        self._rows = potential.rows * np.where(t >= 0, 1.0, -1.0)[:, None]
-        self._p = expit(-np.abs(t))
+        self._curves = potential.around(t)
+        self._rows = potential.rows * self._curves.sign[:, None]
         self._potential = potential
         n, d = self._rows.shape
-        s = self._p * (1 - self._p)
+        s = self._curves.curvature
         hessian = cholesky(potential.gram(s), lower=True)
         self._log_det = 2 * float(np.log(np.diag(hessian)).sum())
         reach = norms(hessian, self._rows)
@@ -80,7 +79,7 @@ class RowShells:
             thresholds = LEVELS if n * d * d < _MUCH_WORK else FEW
         if n == 0:  # the prior alone
             thresholds = ()
-        price = np.maximum(reach**2 * (s - mean_curvature(self._p, _BASE * reach)), 1e-300)
+        price = np.maximum(reach**2 * (s - self._curves.mean_curvature(_BASE * reach)), 1e-300)
         extra = np.sqrt(_BASE**2 + 2 * np.minimum(np.log(price.max(initial=0.0) / price), 40.0)) - _BASE
         self.levels = self._candidates(thresholds, reach, np.zeros(n) if plain else extra)
         if choose:
@@ -99,8 +98,7 @@ class RowShells:
             [level.log_mass + min(total, 0.0) for level, total in zip(self.levels, log_tails, strict=True)]
         )
         self.log_mass = float(logsumexp(self._log_weights))
-        half = reach**2 / 2
-        self.log_certificate = -self.weight * float((s * (np.expm1(half) - half)).sum()) - self.log_mass
+        self.log_certificate = -self.weight * float((s * potential.jensen(reach)).sum()) - self.log_mass
         """A lower bound on the log acceptance probability (Theorem A); depends on the data."""
 
     @property
@@ -114,10 +112,10 @@ class RowShells:
         low = np.zeros(n)
         for threshold in thresholds:
             high = (threshold + extra) * reach
-            goal = mean_curvature(self._p, high)
+            goal = self._curves.mean_curvature(high)
             # The intervals of a later level contain those of an earlier one, to the last bit.
             low = np.maximum(low, self._other_end(high, goal))
-            curvature = np.minimum(goal, mean_curvature(self._p, -low)) * (1 - _SLACK)
+            curvature = np.minimum(goal, self._curves.mean_curvature(-low)) * (1 - _SLACK)
             levels.append(self._level(high, low, np.maximum(curvature, 0.0)))
         everywhere = np.full(n, np.inf)
         return [*levels, self._level(everywhere, everywhere, np.zeros(n))]
@@ -126,13 +124,13 @@ class RowShells:
         """How far below 0 the mean curvature stays above `goal`, by bisection from inside."""
         inside, outside = high.copy(), np.maximum(2 * high, 1.0)
         for _ in range(14):
-            still = mean_curvature(self._p, -outside) >= goal
+            still = self._curves.mean_curvature(-outside) >= goal
             if not still.any():
                 break
             inside, outside = np.where(still, outside, inside), np.where(still, 2 * outside, outside)
         for _ in range(12):  # any end inside is valid
             middle = 0.5 * (inside + outside)
-            still = mean_curvature(self._p, -middle) >= goal
+            still = self._curves.mean_curvature(-middle) >= goal
             inside, outside = np.where(still, middle, inside), np.where(still, outside, middle)
         return inside
 
@@ -177,7 +175,7 @@ class RowShells:
             allowed &= outside > 0
             if tail is not None:
                 log_accept -= np.log(np.maximum(outside, 1))
-        excess = remainder(self._p, u)
+        excess = self._curves.remainder(u)
         excess -= 0.5 * level.curvature * u * u
         log_accept -= self.weight * excess.sum(axis=1)
         return d, np.where(allowed, log_accept, -np.inf)

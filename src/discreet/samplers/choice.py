@@ -9,12 +9,10 @@ import math
 from collections.abc import Callable
 
 from discreet.models.base import Model
-from discreet.models.logistic import LogisticRegression
 from discreet.models.losses import Gibbs, Loss
 from discreet.models.neural_regression import NeuralClassification, NeuralRegression
-from discreet.samplers._public_bounds import Setting
 from discreet.samplers.coupled import CoupledChains
-from discreet.samplers.exact import ExactLogistic
+from discreet.samplers.exact import ExactRegression, setting_of
 from discreet.samplers.nuts import NUTS
 from discreet.samplers.posterior import Sampler
 
@@ -24,14 +22,17 @@ _TRUSTED = 1e-6
 
 
 def exact(model: Model, loss: Loss, gamma: float, size: int) -> Sampler | None:
-    """Rejection, for the logistic log-likelihood, where double precision bears it."""
-    sampler = ExactLogistic(gamma=min(gamma, _EXACT))
-    if not isinstance(model, LogisticRegression) or sampler.refusal(model, loss):
+    """Rejection, for the log-likelihood of bounded canonical models, where double precision bears it."""
+    if ExactRegression().refusal(model, loss):
         return None
     # Weights are at most 1 where the plan chooses them, and the heaviest is the hardest.
     weight = (loss.weight if isinstance(loss, Gibbs) else None) or 1.0
-    setting = Setting(size, model.features, model.prior_precision, weight, model.row_norm)
-    return sampler if setting.resolvable else None
+    setting = setting_of(model, size, weight)
+    if not setting.resolvable:
+        return None
+    if gamma == 0:
+        return ExactRegression(gamma=0.0, constant_time=False)
+    return ExactRegression.affordable(setting, min(gamma, _EXACT))
 
 
 def coupled(model: Model, loss: Loss, gamma: float, size: int) -> Sampler | None:

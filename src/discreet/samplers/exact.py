@@ -1,4 +1,4 @@
-"""Exact draws from logistic posteriors by rejection, backed by a chain with a proved error.
+"""Exact draws from posteriors of regressions by rejection, backed by a chain with a proved error.
 
 Proof page: docs/proofs/exact_sampling.md.
 """
@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from functools import singledispatch
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.models.base import Model, Records, count
+from discreet.models.bounded_response import BoundedRegression
 from discreet.models.logistic import LogisticRegression
 from discreet.models.losses import Gibbs, Loss
 from discreet.privacy import Evidence, Sensitive, checks
-from discreet.samplers._logistic import RESIDUAL, Array, LogisticPotential
+from discreet.samplers._bounded import BoundedPotential
+from discreet.samplers._logistic import LogisticPotential
+from discreet.samplers._potential import RESIDUAL, Array, Potential
 from discreet.samplers._proximal import ProximalChain, ProximalPlan, plan_proximal
 from discreet.samplers._public_bounds import PublicShells, Setting, public_shells, tries_for
 from discreet.samplers._shells import RowShells
@@ -26,6 +30,8 @@ from discreet.samplers.randomness import Randomness
 PAGE = "docs/proofs/exact_sampling.md"
 _LARGEST = 2000
 _MOST_TRIES = 200_000
+_AFFORDABLE = 3e8
+"""Rows that the tries of one draw may look at where nobody chose: a few seconds."""
 _NUMBERS_AT_ONCE = 4_000_000
 
 
@@ -44,43 +50,75 @@ class Schedule:
     shells: PublicShells
 
 
-@dataclass(frozen=True)
-class ExactLogistic:
-    """Draws from exp(-weight * sum_i log(1 + exp(-z_i . w)) - precision/2 |w|^2) by rejection.
+@singledispatch
+def potential_of(model: Model, records: Records, weight: float) -> Potential:  # noqa: ARG001
+    """The potential of a model's posterior; register a model type to extend the table."""
+    raise TypeError(f"{type(model).__name__} has no proved envelope; use CoupledChains or NUTS")
 
-    By default a draw makes up to `tries` tries of the row shells, each of which is
-    exact if accepted, and then a proximal chain of a fixed length. So it is within
-    gamma of the posterior for every data set, however few tries are accepted.
+
+@potential_of.register
+def _(model: LogisticRegression, records: Records, weight: float) -> Potential:
+    return LogisticPotential(records["x"] * (2 * records["y"] - 1)[:, None], model.prior_precision, weight)
+
+
+@potential_of.register
+def _(model: BoundedRegression, records: Records, weight: float) -> Potential:
+    nodes, log_base = model.base_measure
+    return BoundedPotential(
+        records["x"] * model.largest,
+        model.prior_precision,
+        weight,
+        outcomes=records["y"] / model.largest,
+        nodes=nodes / model.largest,
+        log_base=log_base,
+    )
+
+
+def setting_of(model: Model, size: int, weight: float) -> Setting:
+    """The public numbers of a model's posterior."""
+    assert isinstance(model, LogisticRegression | BoundedRegression)  # noqa: S101 (refused before)
+    slope = model.bounds["lipschitz"].value
+    even = isinstance(model, LogisticRegression)
+    return Setting(size, model.features, model.prior_precision, weight, slope, even)
+
+
+@dataclass(frozen=True)
+class ExactRegression:
+    """Draws from exp(-weight * sum of losses - precision/2 |w|^2) by rejection, for bounded canonical models.
+
+    That is logistic regression and the truncated Poisson and gamma regressions. Each
+    draw makes K tries, K fixed by public numbers such that all fail with probability
+    gamma at most, whatever the data. Where that K is too large, `constant_time=False`
+    stops at the first try that is accepted, and after `tries` of them runs a proximal
+    chain of fixed length, which is within gamma of the posterior for every data set.
 
     Args:
         gamma: the total variation distance that is promised, and billed, per draw.
             0 tries without end: the law is the posterior itself, as pure and Renyi
             guarantees need, and how long that takes is unknown.
-        tries: of the row shells before the chain. A matter of speed only.
-        constant_time: make all of K tries for every draw, with K such that all fail
-            with probability gamma at most, whatever the data; no chain follows.
-            Planned only where K is at most 200,000.
+        constant_time: make all K tries, at most 200,000. If False, how long a run
+            takes depends on the data; whoever can time it learns something that no
+            epsilon counts.
+        tries: before the chain, where time is not constant. A matter of speed only.
         radius: keep only draws in this ball, as if the prior were truncated to it;
-            needs gamma = 0.
+            needs gamma = 0. A ball that holds little of the posterior takes long.
 
     Guarantee:
-        None by itself. The distance is proved (docs/proofs/exact_sampling.md). How
-        many tries were needed depends on the data, is not billed, and is seen by
-        whoever can time the run, unless `constant_time`.
+        None by itself. The distance is proved (docs/proofs/exact_sampling.md).
 
-    References: docs/proofs/exact_sampling.md; ERRATA S4.
+    References: docs/proofs/exact_sampling.md; ERRATA S4; decision 16.
 
     Example:
         >>> model = LogisticRegression(features=2, prior_precision=4.0)
         >>> records = model.validate({"x": [[0.6, 0.8], [0.0, 1.0]] * 50, "y": [0, 1] * 50})
-        >>> sampled = ExactLogistic().sample(model, Gibbs(weight=0.5), records, Randomness(), draws=3)
+        >>> sampled = ExactRegression().sample(model, Gibbs(weight=0.5), records, Randomness(), draws=3)
         >>> sampled.draws["w"].shape
         (3, 2)
     """
 
     gamma: float = 1e-12
+    constant_time: bool = True
     tries: int = 1000
-    constant_time: bool = False
     radius: float | None = None
 
     def __post_init__(self) -> None:
@@ -88,7 +126,8 @@ class ExactLogistic:
         checks.integer("tries", self.tries, at_least=1)
         if self.constant_time and self.gamma == 0:
             raise ValueError(
-                "constant_time must have a gamma above 0, got 0; some probability of running out is its price"
+                "constant_time must have a gamma above 0, got 0; some probability of running out is its "
+                "price, or pass constant_time=False"
             )
         if self.radius is not None:
             checks.real("radius", self.radius, above=0.0)
@@ -97,6 +136,12 @@ class ExactLogistic:
                     f"a radius must come with gamma 0, got {self.gamma:g}; no number of tries is enough for "
                     "every data set"
                 )
+
+    @classmethod
+    def affordable(cls, setting: Setting, gamma: float) -> Self:
+        """In constant time if that takes a few seconds per draw, else not; by public numbers."""
+        needed = tries_for(public_shells(setting).log_acceptance, gamma)
+        return cls(gamma, constant_time=needed <= _MOST_TRIES and needed * setting.size <= _AFFORDABLE)
 
     @property
     def distance(self) -> float:
@@ -123,10 +168,11 @@ class ExactLogistic:
         return law, rounding, Evidence.assumed(seen, f"{PAGE}#time")
 
     def refusal(self, model: Model, loss: Loss) -> str | None:
-        if not isinstance(model, LogisticRegression) or not isinstance(loss, Gibbs):
+        if not isinstance(model, LogisticRegression | BoundedRegression) or not isinstance(loss, Gibbs):
             return (
-                "its envelope is proved for the logistic log-likelihood, weighted or not; got "
-                f"{type(loss).__name__} of {type(model).__name__}; use CoupledChains or NUTS"
+                "its envelope is proved for the log-likelihood of logistic and bounded-response "
+                f"regressions, weighted or not; got {type(loss).__name__} of {type(model).__name__}; use "
+                "CoupledChains or NUTS"
             )
         if model.features > _LARGEST:
             return (
@@ -157,7 +203,8 @@ class ExactLogistic:
         if needed > _MOST_TRIES:
             raise ValueError(
                 f"constant_time must need at most {_MOST_TRIES} tries, got a need of {needed:.3g}; "
-                "strengthen the prior, lower the weight, or leave constant_time out"
+                "strengthen the prior, lower the weight, or pass constant_time=False, whose run time depends "
+                "on the data"
             )
         return Schedule(int(needed), None, shells)
 
@@ -165,14 +212,13 @@ class ExactLogistic:
         self, model: Model, loss: Loss, records: Records, randomness: Randomness, draws: int
     ) -> Sampled:
         refused = self.refusal(model, loss)
-        if refused is not None or not isinstance(model, LogisticRegression):
-            raise ValueError(f"ExactLogistic cannot serve this posterior: {refused}")
+        if refused is not None:
+            raise ValueError(f"ExactRegression cannot serve this posterior: {refused}")
         weight = loss.numbers["weight"]
-        setting = Setting(count(records), model.features, model.prior_precision, weight, model.row_norm)
+        setting = setting_of(model, count(records), weight)
         schedule = self.schedule(setting)
-        rows = records["x"] * (2 * records["y"] - 1)[:, None]
-        potential = LogisticPotential(rows, model.prior_precision, weight)
-        if float(np.linalg.norm(potential.mode[1])) > RESIDUAL * math.sqrt(model.prior_precision):
+        potential = potential_of(model, records, weight)
+        if float(np.linalg.norm(potential.mode[1])) > RESIDUAL * math.sqrt(setting.precision):
             raise SamplingError(
                 "the mode must be found to the proof's precision, and was not; nothing was released"
             )
@@ -193,7 +239,7 @@ class ExactLogistic:
                     chain = chain or ProximalChain(potential, setting, schedule.proximal)
                     found[index] = chain.draw(run.generator)
         # The centre of the prior stands for the draws that ran out: their probability is in gamma.
-        flat = np.stack([np.zeros(model.features) if draw is None else draw for draw in found])
+        flat = np.stack([np.zeros(setting.dimension) if draw is None else draw for draw in found])
         diagnostics: dict[str, Sensitive[Any]] = {
             "tries": Sensitive(run.used, "tries of the row shells"),
             "acceptance": Sensitive(run.hits / max(run.used, 1), "acceptance rate"),
@@ -206,7 +252,7 @@ class ExactLogistic:
 class _Run:
     """Tries, in batches that fit in memory."""
 
-    def __init__(self, sampler: ExactLogistic, shells: RowShells, generator: np.random.Generator) -> None:
+    def __init__(self, sampler: ExactRegression, shells: RowShells, generator: np.random.Generator) -> None:
         self.generator = generator
         self.used = self.hits = 0
         self._shells, self._radius = shells, sampler.radius
