@@ -9,7 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from family_contract import Array, FamilyContract
-from scipy import stats
+from scipy import special, stats
 
 from discreet import privacy
 from discreet.models import (
@@ -203,6 +203,27 @@ def test_dirichlet_supremum_is_the_enumerated_one(size: int, weight: float) -> N
     np.testing.assert_allclose(
         family.guarantee(size, weight=weight).pieces[0][0].renyi(ORDERS), true, rtol=1e-9, atol=1e-11
     )
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_dirichlet_supremum_of_200_records_is_the_enumerated_one(weight: float) -> None:
+    """All 20,100 tables of 199 records in three categories, and all six moves of the last."""
+    prior, size = np.array([6.0, 12.0, 8.0]), 200
+    i, j = np.tril_indices(size)
+    common = prior + weight * np.stack([j, i - j, size - 1 - i], axis=1)
+    worst = np.zeros(len(ORDERS))
+    for a, b in itertools.permutations(range(3), 2):
+        p, q = common.copy(), common.copy()
+        p[:, a] += weight
+        q[:, b] += weight
+        at_p, at_q = special.gammaln(p).sum(axis=1), special.gammaln(q).sum(axis=1)
+        for k, order in enumerate(ORDERS):
+            mixed = special.gammaln(order * p + (1 - order) * q).sum(
+                axis=1
+            )  # the totals are equal and cancel
+            worst[k] = max(worst[k], ((mixed - order * at_p) / (order - 1) + at_q).max())
+    priced = DirichletCategorical(prior=(6, 12, 8)).guarantee(size, weight=weight).pieces[0][0].renyi(ORDERS)
+    np.testing.assert_allclose(priced, worst, rtol=1e-8, atol=1e-11)
 
 
 @pytest.mark.parametrize(("size", "weight"), [(1, 1.0), (20, 0.3), (200, 1.0)])
