@@ -125,7 +125,7 @@ class TruncatedPoissonRegression(BoundedRegression):
         >>> model = TruncatedPoissonRegression(features=2, largest=5, prior_precision=10)
         >>> plan = DiffusedPosterior(model).plan(n=1000, budget=Budget(1.0, 1e-6))
         >>> f"{plan.parameters['weight']:.4f}"
-        '0.0748'
+        '0.0749'
     """
 
     @property
