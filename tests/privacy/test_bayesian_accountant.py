@@ -16,6 +16,7 @@ from discreet.privacy import (
     BayesianLoss,
     ObservedRun,
     Observer,
+    PeopleCosts,
     PublishedBayesianAccountant,
     Sensitive,
     gaussian,
@@ -432,6 +433,18 @@ def test_what_was_not_seen_counts_as_the_largest() -> None:
     assert "1.2345" not in str(refused.value)
     with pytest.raises(ValueError, match="has seen no run"):
         BayesianAccountant().epsilon(1e-5)
+
+
+def test_moments_that_are_infinite_or_no_number_bound_nothing() -> None:
+    cost = pure(1.0, neighbours="add_remove")
+    for bad in (math.inf, math.nan):
+        people = PeopleCosts(np.array([1.0, 2.0]), np.array([[0.1, bad], [0.1, bad]]), np.ones(2), True, cost)
+        assert people.result(1e-3).reveal().epsilon == math.inf
+    one = PeopleCosts(np.array([1.0, 2.0]), np.array([[0.1, 0.2], [0.1, math.nan]]), np.ones(2), True, cost)
+    assert 0 < one.result(1e-3).reveal().epsilon < math.inf
+    assert one.result(1e-3).reveal().order == 1.0
+    some = PeopleCosts(np.array([1.0]), np.full((1, 50), 0.1), np.array([math.inf]), False, cost)
+    assert some.result(1e-3).reveal().epsilon == math.inf
 
 
 def test_memory_does_not_grow_with_steps() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.perturbed_statistics import PerturbedStatistics
     from discreet.mechanisms.proposals import CorrelatedWalk, IntegerWalk, Langevin, RandomWalk
     from discreet.mechanisms.truncated_posterior import TruncatedPosterior
+    from discreet.mechanisms.variational_samples import VariationalSamples
     from discreet.mechanisms.variational_start import VariationalStart
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "RandomWalk",
     "Release",
     "TruncatedPosterior",
+    "VariationalSamples",
     "VariationalStart",
     "by_chain",
 ]
@@ -68,6 +70,7 @@ _HOME = {
     "PerturbedStatistics": "perturbed_statistics",
     "RandomWalk": "proposals",
     "TruncatedPosterior": "truncated_posterior",
+    "VariationalSamples": "variational_samples",
     "VariationalStart": "variational_start",
 }
 

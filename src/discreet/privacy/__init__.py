@@ -8,6 +8,7 @@ docs/proofs/.
 from discreet.privacy.attacker import attacker_success, attacker_words, percent
 from discreet.privacy.bayesian import BayesianAccountant
 from discreet.privacy.bayesian_loss import BayesianLoss
+from discreet.privacy.bayesian_people import PeopleCosts
 from discreet.privacy.bayesian_published import PublishedBayesianAccountant
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import BudgetError, Calibration, calibrate
@@ -52,6 +53,7 @@ __all__ = [
     "Neighbours",
     "ObservedRun",
     "Observer",
+    "PeopleCosts",
     "PublishedBayesianAccountant",
     "Sensitive",
     "Standing",

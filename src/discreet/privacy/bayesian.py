@@ -52,7 +52,7 @@ class Cost(Protocol):
 
 
 @dataclass(frozen=True)
-class _Moments:
+class Moments:
     """Upper bounds on log E exp(power * K) over people, K being a person's log moment of the whole run.
 
     Attributes:
@@ -70,6 +70,10 @@ class _Moments:
     gamma: float
     definition: Definition
     adaptive: bool
+
+    def __post_init__(self) -> None:
+        # What is no number bounds nothing.
+        object.__setattr__(self, "log_means", np.where(np.isnan(self.log_means), np.inf, self.log_means))
 
     @property
     def price(self) -> float:
@@ -175,7 +179,7 @@ class BayesianAccountant:
         blocks = min(self.blocks, run.steps)
         self._lengths = np.diff(np.linspace(0, run.steps, blocks + 1).round()).astype(np.int64)
         self._counts = np.zeros((blocks, NODES), dtype=np.int64)
-        self._known: _Moments | None = None
+        self._known: Moments | None = None
 
     def observe(self, distances: ArrayLike) -> None:
         """One step was taken: distances of records drawn at random, in random order, for this step."""
@@ -237,7 +241,7 @@ class BayesianAccountant:
             )
         return self._run
 
-    def _best(self, loss: Callable[[_Moments], Array]) -> tuple[float, _Moments]:
+    def _best(self, loss: Callable[[Moments], Array]) -> tuple[float, Moments]:
         """The order of least loss; in fixed composition the orders are refined on the reals."""
         known = self._moments()
         found = loss(known)
@@ -250,20 +254,20 @@ class BayesianAccountant:
             found = loss(known)
         return float(known.orders[int(np.argmin(found))]), known
 
-    def _moments(self) -> _Moments:
+    def _moments(self) -> Moments:
         if self._known is None or self._run is None:
             self._known = self._moments_at(self._orders)
         return self._known
 
-    def _moments_at(self, orders: Array) -> _Moments:
+    def _moments_at(self, orders: Array) -> Moments:
         counts = self._counts.copy()
         counts[:, -1] += self._lengths * self.pairs - counts.sum(axis=1)  # what was not observed
         bands = np.stack([survival_band(one, self.gamma / len(counts)) for one in counts])
-        powers = _POWERS if self.adaptive else np.ones(1)
+        powers = powers_of(self.adaptive)
         costs = _costs(cost_of(self._begun()), self._begun().largest, tuple(orders.tolist()))
         lengths = self._lengths.astype(np.float64)
         means = np.stack([log_mean_bound(row, bands, powers, lengths) for row in costs])
-        return _Moments(orders, powers, means, self.gamma, self.definition, self.adaptive)
+        return Moments(orders, powers, means, self.gamma, self.definition, self.adaptive)
 
 
 @lru_cache(maxsize=16)
@@ -277,6 +281,11 @@ def cost_of(run: ObservedRun) -> Cost:
     if run.neighbours is Neighbours.ADD_REMOVE:
         return SubsampledGaussian(run.rate, run.sigma)
     return SubstitutedGaussian(run.rate, run.sigma, run.largest / 2)
+
+
+def powers_of(adaptive: bool) -> Array:
+    """The powers s of the moments: free to choose in adaptive composition, 1 in fixed."""
+    return _POWERS if adaptive else np.ones(1)
 
 
 def log_mean_bound(values: Array, bands: Array, powers: Array, lengths: Array) -> Array:

@@ -55,7 +55,9 @@ class BayesianLoss:
             ),
             Evidence.checked(
                 "the moments are not underestimated", _PROOF + "#estimators", confidence=1 - self.gamma
-            ),
+            )
+            if self.gamma > 0
+            else Evidence.proved("the moments are those of everybody in the data", _PROOF + "#people"),
             Evidence.assumed(
                 "the person comes from the same distribution as the data", "definition of the measure"
             ),
