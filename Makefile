@@ -7,7 +7,7 @@ DEV := .venv/dev.stamp
 LOCK = $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --quiet $(LOCKFLAGS)
 
-.PHONY: help demo test check docs bench lock clean
+.PHONY: help demo test faults check docs bench lock clean
 .DELETE_ON_ERROR:
 
 help:  ## Show this list.
@@ -18,6 +18,9 @@ demo: $(RUNTIME)  ## Set up .venv and go the whole way on invented patients: stu
 
 test: $(DEV)  ## Run the tests.
 	@$(BIN)/python -m pytest -n auto
+
+faults: $(DEV)  ## Kill 300 releases and 300 spends at random instants, on SQLite and on PostgreSQL.
+	DISCREET_KILLS=300 $(BIN)/python -m pytest -m slow -s tests/faults
 
 check: $(DEV)  ## Format, lint, types, rooms, and every example of README and docs.
 	$(BIN)/ruff format --check .

@@ -91,7 +91,8 @@ def ledger_of(study: Study, who: str | None = None) -> Ledger:
     named = study.ledger_place
     missing = None
     try:
-        return study.ledger(who)
+        with plainly():
+            return study.ledger(who)
     except LedgerMissing:
         missing = str(study.ledger_file() or "the database") if named is not None else ""
     price = study.privacy

@@ -367,4 +367,4 @@ def _missing(name: str, absent: NDArray[np.bool_]) -> DataError:
 
 def _check_impute(missing: Missing, impute: Value | None) -> None:
     if (missing == "impute") != (impute is not None):
-        raise ValueError("missing = 'impute' and the constant impute = ... go together")
+        raise ValueError("missing = 'impute' and the constant impute = ... go together; give both or neither")

@@ -171,7 +171,9 @@ def target_column(schema: Schema, target: str) -> tuple[str, tuple[str, float] |
     assert found is not None  # noqa: S101  # otherwise the target itself would be a column
     column = schema.columns[name]
     if not isinstance(column, Real):
-        raise SchemaError(f"a threshold needs a target of numbers, got {name} of kind {column.kind}")
+        raise SchemaError(
+            f"a threshold needs a target of numbers, got {name} of kind {column.kind}; choose another column"
+        )
     try:
         value = float(found["value"])
     except ValueError:
@@ -192,7 +194,9 @@ def chosen(schema: Schema, target: str | None, columns: Sequence[str] | None) ->
     if len(set(columns)) < len(columns):
         raise SchemaError("columns must not name a column twice")
     if outcome in columns:
-        raise SchemaError(f"column {outcome} is the target and cannot be among the features too")
+        raise SchemaError(
+            f"column {outcome} is the target and cannot be among the features too; take it out of them"
+        )
     return tuple(columns)
 
 

@@ -90,8 +90,30 @@ def _as_schema_error(error: Mapping[str, Any], model: type[Declared]) -> SchemaE
     if kind == "union_tag_invalid":
         tag = str(error["ctx"]["tag"])
         return SchemaError(f"there is no kind {tag!r:.60}; {nearest(tag, _KINDS)}", place)
+    if kind in _MUST:
+        context: Mapping[str, Any] = error.get("ctx", {})
+        shown = repr(given) if isinstance(given, str | int | float) else type(given).__name__
+        return SchemaError(f"it must be {_MUST[kind].format(**context)}, got {shown:.60}", place)
     message = str(error["msg"])
     return SchemaError(f"{message[:1].lower()}{message[1:]}, got {type(given).__name__}", place)
+
+
+_MUST = {
+    "string_type": "text in quotes",
+    "string_too_short": "text of {min_length} characters at least",
+    "string_too_long": "text of {max_length} characters at most",
+    "int_type": "a whole number without quotes",
+    "bool_type": "true or false, without quotes",
+    "list_type": 'a list such as ["a", "b"]',
+    "tuple_type": 'a list such as ["a", "b"]',
+    "too_short": "a list of {min_length} items at least",
+    "too_long": "a list of {max_length} items at most",
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
+}
+"""What Pydantic asks for, as the other messages say it."""
 
 
 def _settings(model: type[BaseModel]) -> list[str]:

@@ -276,7 +276,9 @@ def _file(path: Path, separator: str) -> Source:
     if not path.exists():
         siblings = [p.name for p in islice(path.parent.iterdir(), 1000)] if path.parent.is_dir() else []
         advice = nearest(path.name, siblings)
-        raise DataError(f"there is no file {path}" + (f"; {advice}" if "mean" in advice else ""))
+        raise DataError(
+            f"there is no file {path}" + (f"; {advice}" if "mean" in advice else "; check the path")
+        )
     if not path.is_file():
         raise DataError(f"{path} is not a file")
     if path.stat().st_size == 0:

@@ -169,7 +169,9 @@ class Store(ABC):
         except SQLAlchemyError as error:
             problem = type(error).__name__
         if problem is not None:
-            raise LedgerError(f"the ledger at {self.name} could not be used: {problem}")
+            raise LedgerError(
+                f"the ledger at {self.name} could not be used: {problem}; is it the right place?"
+            )
 
     def present(self) -> bool:
         """Whether connecting makes sense without creating anything."""

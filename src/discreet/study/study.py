@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from discreet.data import DataError, Encoding, Records, Schema, SchemaError
 from discreet.data.columns import Number
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 
 LARGEST = 1 << 22
 """Bytes of a file that is still taken for a study or a schema."""
+
+
+def _line(value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        raise ValueError("it must be one line of text; write it without line breaks, and not empty")
+    return value.strip()
+
+
+Line = Annotated[str, AfterValidator(_line)]
 
 
 class Data(Setting):
@@ -77,8 +86,8 @@ class LedgerPlace(Setting):
     """
 
     place: str = Field(min_length=1)
-    dataset: str | None = None
-    purpose: str = Field(default="", max_length=500)
+    dataset: Line | None = Field(default=None, max_length=200)
+    purpose: Line | None = Field(default=None, max_length=500)
 
 
 class Report(Setting):
@@ -160,9 +169,9 @@ class Study:
                 raise StudyError(f"{name}: it is missing; add a section [{name}]")
         title = values.get("title")
         if title is not None and not (
-            isinstance(title, str) and title.isprintable() and 0 < len(title) <= 200
+            isinstance(title, str) and title.isprintable() and title[:201] == title
         ):
-            raise StudyError("title: it must be one line of text, up to 200 characters")
+            raise StudyError("title: it must be one line of text in quotes, up to 200 characters")
         data, schema = _data(values["data"], folder)
         study = cls(
             title=title,
@@ -247,7 +256,7 @@ class Study:
     @property
     def purpose(self) -> str:
         """What the ledger notes."""
-        noted = self.ledger_place.purpose if self.ledger_place is not None else ""
+        noted = self.ledger_place.purpose if self.ledger_place is not None else None
         return noted or self.title or f"{self.model_row.named} of {self.data.target}"
 
     def plan(self) -> Plan:
@@ -397,26 +406,25 @@ def _data(values: object, folder: Path) -> tuple[Data, Schema]:
 
 def _toml(place: Path) -> dict[str, Any]:
     """The values of a TOML file; whatever is wrong with it, nothing of it is quoted."""
+    if place.suffix.lower() != ".toml":
+        raise StudyError(
+            f"{place.name} must be a TOML file, got {place.suffix or 'no ending'}; is it a table?"
+        )
     problem = None
     try:
-        if place.suffix.lower() != ".toml":
-            raise StudyError(
-                f"{place.name} must be a TOML file, got {place.suffix or 'no ending'}; is it a table?"
-            )
         if not place.is_file():
             siblings = [one.name for one in place.parent.glob("*.toml")] if place.parent.is_dir() else []
-            raise StudyError(f"there is no file {place}; {nearest(place.name, siblings)}")
-        if place.stat().st_size > LARGEST:
-            raise StudyError(f"{place.name} has more than {LARGEST >> 20} MiB; is it a table?")
-        return tomllib.loads(place.read_bytes().decode("utf-8-sig"))
+            problem = f"there is no file {place}; {nearest(place.name, siblings)}"
+        elif place.stat().st_size > LARGEST:
+            problem = f"{place.name} has more than {LARGEST >> 20} MiB; is it a table?"
+        else:
+            return tomllib.loads(place.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError:
         problem = "it must be text in UTF-8; save it again"
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        problem = f"it is not TOML{_where(str(error))}"
-    except (OSError, ValueError) as error:
-        if isinstance(error, StudyError):
-            raise
-        problem = "it cannot be read"
+        problem = f"it is not TOML{_where(str(error))}; correct it there"
+    except (OSError, ValueError):
+        problem = "it cannot be read; is it a file one may read, without a number of thousands of digits?"
     raise StudyError(problem)
 
 
