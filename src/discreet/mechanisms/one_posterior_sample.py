@@ -16,6 +16,7 @@ from discreet.mechanisms.base import Drawn, Mechanism, Plain, Plan
 from discreet.mechanisms.release import Scale
 from discreet.models.attack import refute
 from discreet.models.base import Bound, Model, Records
+from discreet.models.bounded_response import BoundedRegression
 from discreet.models.logistic import LogisticRegression
 from discreet.models.losses import (
     BetaDivergence,
@@ -368,7 +369,7 @@ def _gibbs_convex(loss: Gibbs, order: _Order) -> _Settled | None:
     else:
         found = calibrate(price, order.budget, (1e-9, 1.0))
         guarantee, weight = found.guarantee, found.value
-    if isinstance(order.model, LogisticRegression | SoftmaxRegression):
+    if isinstance(order.model, LogisticRegression | SoftmaxRegression | BoundedRegression):
         concave = Evidence.proved("the log density is concave in the parameters", _CONVEX_PAGE)
     else:
         concave = Evidence.assumed("the log density is concave in the unconstrained parameters", _CONVEX_PAGE)
