@@ -162,7 +162,7 @@ def test_a_bad_column_is_refused_in_one_sentence(case: str, tmp_path: Path) -> N
     ("content", "message"),
     [
         (b"", "columns: it is missing"),
-        (b"[columns]\n", "columns: .*at least 1 item"),
+        (b"[columns]\n", "columns: it must be longer, with at least 1 item, got nothing"),
         (b"columns = 3\n", "columns: it must be a table of columns, got int"),
         (
             b"[colums.x]\nkind = 'binary'\n",
@@ -172,7 +172,7 @@ def test_a_bad_column_is_refused_in_one_sentence(case: str, tmp_path: Path) -> N
         (b"[columns.x\n", r"s.toml: .* \(at line 1"),
         (b"title = '\xff'\n", "must be text in UTF-8"),
         (b"separator = ',,'\n[columns.x]\nkind = 'binary'\n", "separator: it must be one plain character"),
-        (b"title = 7\n[columns.x]\nkind = 'binary'\n", "title: input should be a valid string, got int"),
+        (b"title = 7\n[columns.x]\nkind = 'binary'\n", "title: it must be text in quotes, got 7"),
         (b"[columns.' x']\nkind = 'binary'\n", "every column needs a name without spaces"),
         (b"[columns]\nx = 1\n", "columns.x"),
     ],

@@ -92,8 +92,9 @@ def _as_schema_error(error: Mapping[str, Any], model: type[Declared]) -> SchemaE
         return SchemaError(f"there is no kind {tag!r:.60}; {nearest(tag, _KINDS)}", place)
     if kind in _MUST:
         context: Mapping[str, Any] = error.get("ctx", {})
-        shown = repr(given) if isinstance(given, str | int | float) else type(given).__name__
-        return SchemaError(f"it must be {_MUST[kind].format(**context)}, got {shown:.60}", place)
+        must = _MUST[kind].format(**context).replace(" 1 items", " 1 item")
+        shown = repr(given) if isinstance(given, str | int | float) else _shape(given)
+        return SchemaError(f"it must be {must}, got {shown:.60}", place)
     message = str(error["msg"])
     return SchemaError(f"{message[:1].lower()}{message[1:]}, got {type(given).__name__}", place)
 
@@ -106,14 +107,19 @@ _MUST = {
     "bool_type": "true or false, without quotes",
     "list_type": 'a list such as ["a", "b"]',
     "tuple_type": 'a list such as ["a", "b"]',
-    "too_short": "a list of {min_length} items at least",
-    "too_long": "a list of {max_length} items at most",
+    "too_short": "longer, with at least {min_length} items",
+    "too_long": "shorter, with at most {max_length} items",
     "greater_than": "above {gt}",
     "greater_than_equal": "at least {ge}",
     "less_than": "below {lt}",
     "less_than_equal": "at most {le}",
 }
 """What Pydantic asks for, as the other messages say it."""
+
+
+def _shape(given: object) -> str:
+    """What stands there instead of a text or a number."""
+    return "nothing" if given in ({}, [], ()) else type(given).__name__
 
 
 def _settings(model: type[BaseModel]) -> list[str]:
