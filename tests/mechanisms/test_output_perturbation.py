@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import gamma, kstest, laplace
 
 from discreet.mechanisms.output_perturbation import Norm, OutputPerturbation, as_published_scale, minimise
-from discreet.models import LogisticRegression
+from discreet.models import LogisticRegression, SoftmaxRegression
 from discreet.privacy import Budget
 
 
@@ -64,3 +64,9 @@ def test_the_noise_has_its_law() -> None:
     assert kstest(radii, gamma(3, scale=0.77).cdf).pvalue < 1e-3
     values = np.concatenate([_coordinates(rng, 4, 0.7) for _ in range(1000)])
     assert kstest(values, laplace(scale=0.7).cdf).pvalue > 1e-3
+
+
+def test_only_logistic_regression_is_served() -> None:
+    """With a softmax model a run failed exactly when somebody had a label above 1, which tells of it."""
+    with pytest.raises(TypeError, match="got SoftmaxRegression"):
+        OutputPerturbation(SoftmaxRegression(2, 9), 0.1)  # pyright: ignore[reportArgumentType]

@@ -67,6 +67,11 @@ class OutputPerturbation(Mechanism):
     norm: Norm = Norm.EUCLIDEAN
 
     def __post_init__(self) -> None:
+        if not isinstance(self.model, LogisticRegression):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"model must be LogisticRegression, got {type(self.model).__name__}, whose outcomes the "
+                "sensitivity is not proved for; take OnePosteriorSample"
+            )
         checks.real("regularisation", self.regularisation, above=0.0)
         object.__setattr__(self, "norm", Norm(self.norm))
 

@@ -13,7 +13,7 @@ from scipy import special
 from discreet.models.base import Bound, Model, Records, Theta
 from discreet.models.families.base import Array, clip_or_refuse
 from discreet.models.logistic import OutOfRange
-from discreet.models.outcomes import gaussian_prior, shorten
+from discreet.models.outcomes import gaussian_prior, row_norms, shorten
 from discreet.privacy import Evidence, checks
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class BoundedRegression(Model):
         clip = self.out_of_range is OutOfRange.CLIP
         y = clip_or_refuse("y", records["y"], 0.0, self.largest, clip=clip)
         x = shorten(records["x"], self.row_norm)
-        longer = int(np.count_nonzero(np.linalg.norm(records["x"], axis=1) > self.row_norm))
+        longer = int(np.count_nonzero(row_norms(records["x"]) > self.row_norm))
         if longer and not clip:
             raise ValueError(
                 f"field x must have row norms of at most {self.row_norm:g}, got longer rows in {longer} "

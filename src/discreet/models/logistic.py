@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.models.base import Bound, Model, Records, Theta
-from discreet.models.outcomes import gaussian_draws
+from discreet.models.outcomes import gaussian_draws, row_norms
 from discreet.privacy import Evidence, checks
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class LogisticRegression(Model):
         odd = int(np.count_nonzero((y != 0) & (y != 1)))
         if odd:
             raise ValueError(f"field y must be 0 or 1, got others in {odd} records; recode the outcome")
-        norms = np.linalg.norm(x, axis=1)
+        norms = row_norms(x)
         outside = norms > self.row_norm
         if self.out_of_range is OutOfRange.REFUSE and outside.any():
             raise ValueError(

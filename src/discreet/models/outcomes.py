@@ -76,9 +76,15 @@ def counts(records: Records) -> Records:
     return records
 
 
+def row_norms(x: np.ndarray) -> np.ndarray:
+    """Euclidean norms of rows; a row too long for a float has norm infinity, and no warning tells of it."""
+    with np.errstate(over="ignore"):
+        return np.linalg.norm(x, axis=1)
+
+
 def shorten(x: np.ndarray, row_norm: float) -> np.ndarray:
     """Rows scaled down to the bound where they are longer."""
-    norms = np.linalg.norm(x, axis=1)
+    norms = row_norms(x)
     outside = norms > row_norm
     # The last factor keeps a rounded norm from exceeding the bound by an ulp.
     factor = np.where(outside, row_norm / np.maximum(norms, row_norm) * (1 - 1e-15), 1.0)

@@ -216,7 +216,15 @@ class ExactRegression:
             raise ValueError(f"ExactRegression cannot serve this posterior: {refused}")
         weight = loss.numbers["weight"]
         setting = setting_of(model, count(records), weight)
-        schedule = self.schedule(setting)
+        try:
+            schedule = self.schedule(setting)
+        except ValueError:
+            schedule = None
+        if schedule is None:  # why, in numbers, would tell how many records there are, which may be private
+            raise SamplingError(
+                f"precision must be strong enough for so many records, got {setting.precision:g}, and "
+                "nothing was released; strengthen the prior or lower the weight"
+            )
         potential = potential_of(model, records, weight)
         if float(np.linalg.norm(potential.mode[1])) > RESIDUAL * math.sqrt(setting.precision):
             raise SamplingError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,27 @@ from discreet.privacy import Budget
 from discreet.samplers.posterior import Sampler
 
 Array = NDArray[np.float64]
+
+
+def checked(estimator: BaseEstimator, *given: Any, **options: Any) -> Any:
+    """scikit-learn's checks of float64 columns, without the private values that two of its errors print."""
+    try:
+        found: Any = validate_data(estimator, *given, dtype=np.float64, **options)
+        # scikit-learn turns a numeric y of objects into floats, but not one of strings.
+        return (found[0], found[1].astype(np.float64)) if "y_numeric" in options else found
+    except (TypeError, ValueError) as error:
+        told = str(error)
+        if not told.startswith(tuple(_TELLING)):
+            raise
+    # Outside of the handler, so that the error that tells is not carried along as context.
+    raise ValueError(next(say for start, say in _TELLING.items() if told.startswith(start)))
+
+
+_TELLING = {
+    "Complex data not supported": "Complex data not supported: X and y must hold real numbers; split them",
+    "could not convert": "X and y must hold numbers only, got values that are none; encode categories first",
+}
+"""How scikit-learn's errors that quote values begin, and what is said instead."""
 
 
 class PrivateLinear(BaseEstimator):
@@ -77,5 +98,5 @@ class PrivateLinear(BaseEstimator):
     def _predictors(self, X: ArrayLike) -> Array:
         """The linear predictor of every row under every draw."""
         check_is_fitted(self)
-        rows: Any = validate_data(self, cast("Any", X), dtype=np.float64, reset=False)
+        rows: Any = checked(self, X, reset=False)
         return rows @ self.coefficients_.T + self.intercepts_

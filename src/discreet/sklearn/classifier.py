@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from discreet.models.base import Model
 from discreet.models.logistic import LogisticRegression
 from discreet.models.losses import Loss
 from discreet.samplers.posterior import Sampler
-from discreet.sklearn.base import PrivateLinear
+from discreet.sklearn.base import PrivateLinear, checked
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
@@ -85,7 +84,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Spend the budget and keep private coefficients."""
         rows: Any
-        rows, y = validate_data(self, cast("Any", X), cast("Any", y), dtype=np.float64)
+        rows, y = checked(self, X, y)
         check_classification_targets(y)
         self.classes_ = np.asarray(self.classes)
         if self.classes_.shape != (2,) or self.classes_[0] == self.classes_[1]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from discreet.models.base import Model
 from discreet.models.linear import LinearRegression
 from discreet.models.losses import Loss
 from discreet.samplers.posterior import Sampler
-from discreet.sklearn.base import PrivateLinear
+from discreet.sklearn.base import PrivateLinear, checked
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinear):
@@ -70,8 +69,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinear):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Spend the budget and keep private coefficients."""
         rows: Any
-        rows, y = validate_data(self, cast("Any", X), cast("Any", y), dtype=np.float64, y_numeric=True)
-        self._release(rows, np.asarray(y, dtype=np.float64))
+        rows, outcomes = checked(self, X, y, y_numeric=True)
+        self._release(rows, outcomes)
         self.coef_ = self.coefficients_.mean(axis=0)
         self.intercept_ = float(self.intercepts_.mean())
         return self

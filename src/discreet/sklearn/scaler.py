@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
+
+from discreet.sklearn.base import checked
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -31,7 +33,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: object = None) -> BoundedScaler:  # noqa: ARG002
         """Check the shape; the values play no part."""
-        rows: Any = validate_data(self, cast("Any", X), dtype=np.float64)
+        rows: Any = checked(self, X)
         lower, upper = (
             np.broadcast_to(np.asarray(v, dtype=float), rows.shape[1:]) for v in (self.lower, self.upper)
         )
@@ -45,8 +47,10 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """The scaled, clipped features."""
         check_is_fitted(self)
-        rows: Any = validate_data(self, cast("Any", X), dtype=np.float64, reset=False)
-        return np.clip((rows - self.lower_) / self.width_, 0.0, 1.0)
+        rows: Any = checked(self, X, reset=False)
+        return np.clip(
+            (np.clip(rows, self.lower_, self.lower_ + self.width_) - self.lower_) / self.width_, 0.0, 1.0
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
