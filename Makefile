@@ -34,6 +34,7 @@ docs: $(DEV)  ## Build the documentation into site/.
 
 bench: $(DEV)  ## Compare with peers, as ratios in one run.
 	$(BIN)/python benchmarks/privacy.py
+	$(BIN)/python benchmarks/bayesian.py
 
 lock: $(DEV)  ## Resolve requirements/*.txt again; LOCKFLAGS=--upgrade takes the newest of everything.
 	$(LOCK) --output-file requirements/runtime.txt

@@ -38,7 +38,7 @@ from discreet.privacy.constructors import (
 from discreet.privacy.evidence import Evidence, Standing
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.neighbours import Neighbours
-from discreet.privacy.observer import ObservedRun, Observer
+from discreet.privacy.observer import ObservedRun, Observer, independent_pairs
 from discreet.privacy.sensitive import Sensitive
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "gamma_poisson",
     "gaussian",
     "gdp_central_limit",
+    "independent_pairs",
     "inexact",
     "laplace",
     "normal_inverse_gamma",

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,10 @@ ADAPTIVE_ORDERS: Array = np.array([0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 11, 16, 23, 
 
 _POWERS: Array = np.geomspace(1 / 16, 256, 25)
 _OVER = 1e-4
+"""What a distance may exceed the largest by, relative: single precision, no more."""
+
+_ROUNDING = 1e-6
+"""What single precision takes from a squared distance, over the largest squared."""
 
 
 class Cost(Protocol):
@@ -113,7 +117,8 @@ class BayesianAccountant:
     One observer, one run: `begin`, `observe` once for each step, then `result`.
     Memory is constant. Steps that were declared and not observed, distances
     that were asked for and not given, and distances that are no numbers count as
-    the largest.
+    the largest. A distance above the largest makes every answer infinite: the run is not
+    the one that was declared, and an exception would say so in public.
 
     Args:
         pairs: how many distances of each step are used.
@@ -180,6 +185,7 @@ class BayesianAccountant:
         self._lengths = np.diff(np.linspace(0, run.steps, blocks + 1).round()).astype(np.int64)
         self._counts = np.zeros((blocks, NODES), dtype=np.int64)
         self._known: Moments | None = None
+        self._broken = False
 
     def observe(self, distances: ArrayLike) -> None:
         """One step was taken: distances of records drawn at random, in random order, for this step."""
@@ -189,10 +195,8 @@ class BayesianAccountant:
                 f"the run declared {run.steps} steps and took another; declare as many as it takes"
             )
         given = np.asarray(distances, dtype=np.float64).reshape(-1)[: self.pairs]
-        if np.any(given > run.largest * (1 + _OVER)):
-            raise ValueError(
-                "a distance is above the largest that the run declared; clip as declared, or declare more"
-            )
+        self._broken |= bool(np.any(given > run.largest * (1 + _OVER)))
+        given = np.hypot(given, math.sqrt(_ROUNDING) * run.largest)
         places = np.minimum(np.searchsorted(self._nodes, given), NODES - 1)  # NaN is sorted last
         block = int(np.searchsorted(np.cumsum(self._lengths), self._seen, side="right"))
         self._counts[block] += np.bincount(places, minlength=NODES)
@@ -234,6 +238,12 @@ class BayesianAccountant:
 
     # --- inside ---------------------------------------------------------------------
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a BayesianAccountant holds what it saw of the data and cannot be pickled or copied; "
+            "call result and reveal, and keep what you choose to"
+        )
+
     def _begun(self) -> ObservedRun:
         if self._run is None:
             raise ValueError(
@@ -267,6 +277,8 @@ class BayesianAccountant:
         costs = _costs(cost_of(self._begun()), self._begun().largest, tuple(orders.tolist()))
         lengths = self._lengths.astype(np.float64)
         means = np.stack([log_mean_bound(row, bands, powers, lengths) for row in costs])
+        if self._broken:
+            means = np.full_like(means, np.inf)
         return Moments(orders, powers, means, self.gamma, self.definition, self.adaptive)
 
 
@@ -306,4 +318,4 @@ def log_mean_bound(values: Array, bands: Array, powers: Array, lengths: Array) -
         scaled = np.exp(exponents[:, :, None] * (values - values[-1]))
         total = scaled[:, :, 0] + (np.diff(scaled, axis=2) * bands[None, :, :-1]).sum(axis=2)
         found.append(((exponents * values[-1] + np.log(total)) * (weight * lengths)).sum(axis=1))
-    return np.min(found, axis=0) * (1 + 1e-12)
+    return np.min(found, axis=0) * (1 + 1e-12) + 1e-12 * powers * values[-1]

@@ -54,7 +54,7 @@ class SubsampledGaussian:
             sorted_first = np.argsort(far, kind="stable")
             for chunk in np.array_split(sorted_first, -(-far.size // 64)):
                 found[np.ix_(~whole, chunk)] = _quadrature(self.rate, lam[~whole], far[chunk])
-        return np.minimum(np.maximum.accumulate(found, axis=1), plain)
+        return np.minimum(np.maximum.accumulate(found, axis=1) * (1 + 1e-11), plain)
 
 
 def _quadrature(rate: float, orders: Array, distances: Array) -> Array:

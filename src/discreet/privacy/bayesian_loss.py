@@ -14,6 +14,11 @@ Definition = Literal["average", "tail"]
 
 PROTECTS = "a person drawn from the same distribution as the data"
 _BELIEF = "whoever found it equally likely before that such a person took part believes it to at most"
+_RELATION = {
+    Neighbours.ADD_REMOVE: "such a person is in the table, or is not",
+    Neighbours.SUBSTITUTE: "such a person's record is in the table, or another such person's is",
+}
+_OTHERWISE = {Neighbours.ADD_REMOVE: "absent otherwise", Neighbours.SUBSTITUTE: "replaced otherwise"}
 _PROOF = "docs/proofs/bayesian_accountant.md"
 
 
@@ -77,8 +82,10 @@ class BayesianLoss:
         lines = [
             f"Bayesian epsilon {self.epsilon:.4g} at delta {self.delta:g}, which is not a guarantee",
             f"  protects {PROTECTS}: nobody who is unusual, and no particular person",
+            f"  {self.neighbours} neighbours ({_RELATION[self.neighbours]})",
             f"  {self._attacker()}",
             *(f"  {claim}" for claim in self.evidence),
+            *self._comparison(everybody),
             f"beside epsilon {everybody:.4g} at delta {self.delta:g}, which is guaranteed to everybody",
             f"  {self.guarantee.neighbours} neighbours ({self.guarantee.neighbours.explanation})",
             f"  {attacker_words(everybody, self.delta)}",
@@ -86,6 +93,20 @@ class BayesianLoss:
         return "\n".join(lines)
 
     __str__ = describe
+
+    def _comparison(self, everybody: float) -> list[str]:
+        """Where the two numbers cannot be compared, or the guarantee says more."""
+        if self.neighbours is not self.guarantee.neighbours:
+            return [
+                (
+                    "  the two numbers ask different questions: this one of a person who is "
+                    f"{_OTHERWISE[self.neighbours]}, the guarantee of one who is "
+                    f"{_OTHERWISE[self.guarantee.neighbours]}"
+                )
+            ]
+        if self.definition == "average" and self.epsilon >= everybody:
+            return ["  it says no more than the guarantee does, which holds for such a person as well"]
+        return []
 
     def _attacker(self) -> str:
         if self.definition == "average":

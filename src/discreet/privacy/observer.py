@@ -1,7 +1,9 @@
 """How an accountant watches a run: what it is told before the first step, and what after each.
 
 A mechanism with `observers` calls `begin` once, then `observe` once for each step,
-with distances of records that were drawn at random for that step alone.
+with distances of records that were drawn at random for that step alone. The step's own
+Poisson batch will do, in an order that is random too; pairs of it are
+chosen by `independent_pairs`. Why: docs/proofs/bayesian_accountant.md#sampling.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.privacy import checks
 from discreet.privacy.guarantee import Guarantee
@@ -62,3 +65,36 @@ class Observer(Protocol):
     def observe(self, distances: ArrayLike) -> None:
         """One step was taken: distances of records drawn at random, in random order, for this step."""
         ...
+
+
+def independent_pairs(
+    room: int, wanted: int, *, size: int, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places in a batch of `wanted` pairs of records that are independent draws from the whole table.
+
+    Neighbouring places of a batch will not do: disjoint pairs of one batch depend on each
+    other. Here pairs of n labels are drawn with replacement, and each label that occurs
+    takes the next place of the batch.
+
+    Args:
+        room: how many records the batch holds, in random order.
+        wanted: how many pairs.
+        size: n, how many records the table holds.
+        generator: of the labels.
+
+    Returns:
+        The places of the first and of the second record of each pair. Pairs for which the
+        batch has no room are left out; the accountant counts them as the largest distance.
+
+    Example:
+        >>> first, second = independent_pairs(256, 64, size=60_000, generator=np.random.default_rng(0))
+        >>> first.shape, bool((first != second).all()), int(max(first.max(), second.max())) < 256
+        ((64,), True, True)
+    """
+    checks.integer("size", size, at_least=2)
+    labels = generator.integers(size, size=(wanted, 2))
+    labels[:, 1] = (labels[:, 0] + 1 + generator.integers(size - 1, size=wanted)) % size
+    _, first_seen, label = np.unique(labels, return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(first_seen))[label].reshape(wanted, 2)
+    kept = place[(place < room).all(axis=1)]
+    return kept[:, 0], kept[:, 1]
