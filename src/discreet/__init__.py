@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet import data, ledger, mechanisms, models, privacy, report, sklearn, study
+    from discreet import data, ledger, mechanisms, metrics, models, privacy, report, sklearn, study
     from discreet.ledger import Ledger
     from discreet.mechanisms import Plan, Release
     from discreet.privacy import Budget
@@ -24,6 +24,7 @@ __all__ = [
     "data",
     "ledger",
     "mechanisms",
+    "metrics",
     "models",
     "privacy",
     "report",
@@ -40,6 +41,7 @@ _HOME = {
     "data": "discreet.data",
     "ledger": "discreet.ledger",
     "mechanisms": "discreet.mechanisms",
+    "metrics": "discreet.metrics",
     "models": "discreet.models",
     "privacy": "discreet.privacy",
     "report": "discreet.report",

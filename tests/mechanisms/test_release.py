@@ -194,8 +194,10 @@ def test_a_number_is_predicted_by_the_law_of_total_variance(release: dc.Release)
     found = release.predict(x)
     means = x @ release.draws["w"].T
     np.testing.assert_allclose(found.mean, means.mean(axis=1))
-    np.testing.assert_allclose(found.epistemic, means.var(axis=1))
-    np.testing.assert_allclose(found.aleatoric, np.full(3, release.draws["variance"].mean()))
+    variances = np.broadcast_to(release.draws["variance"], means.shape)
+    parts = dc.metrics.decompose_variance(means.T, variances.T)  # paper N, Appendix C.2
+    np.testing.assert_allclose(found.epistemic, parts.epistemic)
+    np.testing.assert_allclose(found.aleatoric, parts.aleatoric)
     np.testing.assert_allclose(found.total, found.epistemic + found.aleatoric)
 
 
@@ -268,7 +270,7 @@ def test_a_numpyro_model_is_predicted_from_the_fields_it_reads(release: dc.Relea
     assert release.provenance["scale"] == "natural"
     found = release.predict([2.0, 4.0])
     np.testing.assert_allclose(found.mean, [2 * slopes.mean(), 4 * slopes.mean()], rtol=1e-6)
-    np.testing.assert_allclose(found.epistemic, [4 * slopes.var(), 16 * slopes.var()], rtol=1e-5)
+    np.testing.assert_allclose(found.epistemic, [4 * slopes.var(ddof=1), 16 * slopes.var(ddof=1)], rtol=1e-5)
     np.testing.assert_allclose(found.aleatoric, 0.25)
     assert release.prior["slope"].mean() == pytest.approx(2.0, abs=0.15)  # Gamma(2, 1), natural scale
     with pytest.raises(ValueError, match="rows must have the fields dose, got dose, age"):

@@ -40,7 +40,8 @@ class Prediction:
     the entropy, `epistemic` what the entropy of the mean exceeds it by, the mutual
     information of outcome and parameters. For numbers, doubt is variance, by the law
     of total variance: `aleatoric` is the mean over draws of the outcome's variance,
-    `epistemic` the variance over draws of its mean.
+    `epistemic` the variance over draws of its mean, with one less than their number as
+    the divisor (`discreet.metrics.decompose_variance` is the same, on stacked draws).
 
     Attributes:
         mean: (rows, values) probabilities, or (rows,) means.
@@ -157,7 +158,7 @@ def _over_draws(model: Model, values: Theta, records: Theta) -> tuple[jax.Array,
     shapes = jax.eval_shape(lambda t: jax.vmap(lambda r: _moments(outcome(model, t, r)))(records), first)
     zero, none = (jnp.zeros(shape.shape) for shape in shapes)
     (seen, mean, squares, within), _ = jax.lax.scan(step, (0.0, zero, zero, none), values)
-    between = squares / seen if mean.ndim == within.ndim else jnp.zeros(within.shape)
+    between = squares / jnp.maximum(seen - 1, 1) if mean.ndim == within.ndim else jnp.zeros(within.shape)
     return mean, between, within / seen
 
 
