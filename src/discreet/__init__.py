@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet import data, ledger, mechanisms, metrics, models, privacy, report, sklearn, study
+    from discreet import audit, data, ledger, mechanisms, metrics, models, privacy, report, sklearn, study
     from discreet.ledger import Ledger
     from discreet.mechanisms import Plan, Release
     from discreet.privacy import Budget
@@ -21,6 +21,7 @@ __all__ = [
     "Plan",
     "Release",
     "__version__",
+    "audit",
     "data",
     "ledger",
     "mechanisms",
@@ -38,6 +39,7 @@ _HOME = {
     "Ledger": "discreet.ledger:Ledger",
     "Plan": "discreet.mechanisms:Plan",
     "Release": "discreet.mechanisms:Release",
+    "audit": "discreet.audit",
     "data": "discreet.data",
     "ledger": "discreet.ledger",
     "mechanisms": "discreet.mechanisms",

@@ -102,14 +102,19 @@ class OutputPerturbation(Mechanism):
         )
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:  # noqa: ARG002
-        p = self.model.features
-        scale = float(plan.parameters["scale"])  # pyright: ignore[reportArgumentType]
+        return Drawn({"w": self.around(self.centre(records), plan, randomness, 1)})
+
+    def centre(self, records: Records) -> Array:
+        """The minimiser: private, and what noise is added to."""
         slope = self.model.bounds["lipschitz_difference"].value
-        weights = minimise(
+        return minimise(
             records["x"], records["y"], self.regularisation, tolerance=_INEXACT * slope / len(records["y"])
         )
-        noise = _NOISE[self.norm](randomness.numpy(), p, scale)
-        return Drawn({"w": (weights + noise)[None]})
+
+    def around(self, centre: Array, plan: Plan, randomness: Randomness, times: int) -> Array:
+        """The minimiser with fresh noise, so many times; a release has one, an audit many."""
+        scale = float(plan.parameters["scale"])  # pyright: ignore[reportArgumentType]
+        return centre + _NOISE[self.norm](randomness.numpy(), (times, self.model.features), scale)
 
     def settings(self) -> dict[str, Plain]:
         return {**super().settings(), "regularisation": self.regularisation, "norm": str(self.norm)}
@@ -162,17 +167,18 @@ def minimise(x: Array, y: Array, regularisation: float, *, tolerance: float) -> 
     )
 
 
-def _euclidean(source: np.random.Generator, p: int, scale: float) -> Array:
+def _euclidean(source: np.random.Generator, shape: tuple[int, int], scale: float) -> Array:
     """Density proportional to exp(-|z|_2 / scale): a gamma radius in a uniform direction."""
-    direction = source.standard_normal(p)
-    return direction / np.linalg.norm(direction) * source.gamma(p, scale)
+    direction = source.standard_normal(shape)
+    unit = direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    return unit * source.gamma(shape[1], scale, size=(shape[0], 1))
 
 
-def _coordinates(source: np.random.Generator, p: int, scale: float) -> Array:
-    return source.laplace(scale=scale, size=p)
+def _coordinates(source: np.random.Generator, shape: tuple[int, int], scale: float) -> Array:
+    return source.laplace(scale=scale, size=shape)
 
 
-_NOISE: dict[Norm, Callable[[np.random.Generator, int, float], Array]] = {
+_NOISE: dict[Norm, Callable[[np.random.Generator, tuple[int, int], float], Array]] = {
     Norm.EUCLIDEAN: _euclidean,
     Norm.COORDINATES: _coordinates,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -220,7 +220,7 @@ class VariationalSamples(Mechanism):
         people = g.choice(n, size=followed, replace=False)
         with jax.enable_x64(True):
             noise = jax.device_put(g.standard_normal((steps, d)))
-            run = jax.jit(partial(_run, self.model, step))
+            run = _compiled(self.model, step)
             samples, costs = jax.device_get(run(noise, jax.device_put(records), people))
         kept = np.asarray(samples)[int(self.burn_in * steps) :]
         diagnostics: dict[str, Sensitive[Any]] = {}
@@ -230,12 +230,45 @@ class VariationalSamples(Mechanism):
             diagnostics["people"] = Sensitive(found, "costs of people")
         return Drawn(_unflat(kept, shapes), (), diagnostics)
 
+    def draw_many(
+        self, plan: Plan, records: Records, randomness: Randomness, runs: int
+    ) -> dict[str, NDArray[np.float64]]:
+        """The samples of many independent runs, leading axis = run; for an audit, which has no people."""
+        import jax
+
+        p: Mapping[str, Any] = plan.parameters
+        steps, shapes = int(p["steps"]), self.model.parameter_shapes
+        d = sum(math.prod(shape) for shape in shapes.values())
+        with jax.enable_x64(True):
+            noise = randomness.numpy().standard_normal((runs, steps, d))
+            run = _compiled(self.model, self.step(count(records), float(p["tempered_size"])), many=True)
+            samples, _ = jax.device_get(run(noise, jax.device_put(records), np.zeros(0, dtype=np.int64)))
+        kept = np.asarray(samples)[:, int(self.burn_in * steps) :]
+        named = _unflat(kept.reshape(-1, d), shapes)
+        return {name: values.reshape(runs, -1, *values.shape[1:]) for name, values in named.items()}
+
     def settings(self) -> dict[str, Plain]:
         named = ("tempered_size", "clip", "precision", "precision_range", "rate", "burn_in", "shadows")
         return {**super().settings(), **{name: getattr(self, name) for name in named}}
 
 
 # --- inside -------------------------------------------------------------------------
+
+
+def _compiled(model: Model, step: Step, *, many: bool = False) -> Callable[..., Any]:
+    """`_run`, compiled once per model and step; with `many`, for many runs, leading axis of the noise."""
+    try:
+        return _cached(model, step, many)
+    except TypeError:  # a model that cannot be hashed
+        return _cached.__wrapped__(model, step, many)
+
+
+@lru_cache(maxsize=16)
+def _cached(model: Model, step: Step, many: bool) -> Callable[..., Any]:
+    import jax
+
+    run = partial(_run, model, step)
+    return jax.jit(jax.vmap(run, in_axes=(0, None, None)) if many else run)
 
 
 def _run(model: Model, step: Step, noise: Any, records: Any, people: Any) -> tuple[jax.Array, jax.Array]:

@@ -7,11 +7,13 @@ Proof page: docs/proofs/dp_mcmc.md#variational-start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.mechanisms.base import Drawn, Mechanism, Plain, Plan
 from discreet.models.base import Model, Records, Theta
@@ -82,9 +84,27 @@ class VariationalStart(Mechanism):
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         del progress  # seconds
-        import jax
-        from jax.example_libraries import optimizers
+        inputs = self._inputs(plan, randomness)
+        last = self._fitted(plan, records, inputs)
+        draws = {name: np.asarray(value[0])[None] for name, value in last.items()}
+        draws |= {f"{name}_sd": np.exp(np.asarray(value[1]))[None] for name, value in last.items()}
+        return Drawn(draws, (), {"batch_sizes": Sensitive(inputs.sizes, "realised batch sizes")})
 
+    def draw_many(
+        self, plan: Plan, records: Records, randomness: Randomness, runs: int
+    ) -> dict[str, NDArray[np.float64]]:
+        """The fits of many independent runs, leading axis = run; for an audit."""
+        inputs = [self._inputs(plan, randomness) for _ in range(runs)]
+        room = max(one.rows.shape[1] for one in inputs)
+        padded = [
+            one._replace(rows=np.pad(one.rows, ((0, 0), (0, room - one.rows.shape[1])))) for one in inputs
+        ]
+        last = self._fitted(plan, records, _Inputs.stack(padded), many=True)
+        draws = {name: np.asarray(value[:, 0])[:, None] for name, value in last.items()}
+        return draws | {f"{name}_sd": np.exp(np.asarray(v[:, 1]))[:, None] for name, v in last.items()}
+
+    def _inputs(self, plan: Plan, randomness: Randomness) -> _Inputs:
+        """All that is random in a run; nothing of it depends on the records."""
         p: Mapping[str, Any] = plan.parameters
         n, steps, q = plan.size or 0, int(p["steps"]), float(p["rate"])
         g, shapes = randomness.numpy(), self.model.parameter_shapes
@@ -95,29 +115,18 @@ class VariationalStart(Mechanism):
             rows[t, :size] = g.choice(n, size=size, replace=False, shuffle=False)
         draw = {name: g.standard_normal((steps, *s)) for name, s in shapes.items()}
         hide = {name: g.standard_normal((steps, 2, *s)) for name, s in shapes.items()}
-        tau, limit = (self.tempered_size or n) / n, self.gradient_limit
-        loud = float(p["noise_multiplier"]) * limit
+        return _Inputs(rows, sizes, draw, hide)
+
+    def _fitted(self, plan: Plan, records: Records, inputs: _Inputs, *, many: bool = False) -> dict[str, Any]:
+        """Means and log sds of q after all steps."""
+        import jax
+
+        p: Mapping[str, Any] = plan.parameters
+        tau = (self.tempered_size or plan.size or 0) / (plan.size or 1)
+        numbers = (tau / float(p["rate"]), float(p["noise_multiplier"]) * self.gradient_limit)
         with jax.enable_x64(True):
-            start, update, read = optimizers.adam(self.learning_rate)
-
-            def step(t: Any, state: Any) -> Any:
-                now = read(state)
-                e = {name: value[t] for name, value in draw_d.items()}
-                batch = {name: value[rows_d[t]] for name, value in data.items()}
-                summed = clipped_sum(self.model, now, e, batch, limit, rows_kept=sizes_d[t])
-                public = jax.grad(lambda w: self.model.log_prior(position(w, e)) + entropy(w))(now)
-                total = {
-                    name: -public[name] - tau / q * (summed[name] + loud * hide_d[name][t]) for name in now
-                }
-                return update(t, total, state)
-
-            first = {name: np.stack([np.zeros(s), np.full(s, -2.0)]) for name, s in shapes.items()}
-            data, rows_d, sizes_d, draw_d, hide_d = jax.device_put((records, rows, sizes, draw, hide))
-            run = jax.jit(lambda state: jax.lax.fori_loop(0, steps, step, state))
-            last = jax.device_get(read(run(start(first))))
-        draws = {name: np.asarray(value[0])[None] for name, value in last.items()}
-        draws |= {f"{name}_sd": np.exp(np.asarray(value[1]))[None] for name, value in last.items()}
-        return Drawn(draws, (), {"batch_sizes": Sensitive(sizes, "realised batch sizes")})
+            run = _compiled(self.model, self.gradient_limit, self.learning_rate, many)
+            return jax.device_get(run(jax.device_put(records), jax.device_put(inputs), numbers))
 
     def settings(self) -> dict[str, Plain]:
         return {
@@ -126,6 +135,62 @@ class VariationalStart(Mechanism):
             "gradient_limit": self.gradient_limit,
             "learning_rate": self.learning_rate,
         }
+
+
+class _Inputs(NamedTuple):
+    """The randomness of a run: batches, their sizes, draws of q, and noise on the gradients."""
+
+    rows: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    draw: dict[str, Any]
+    hide: dict[str, Any]
+
+    @staticmethod
+    def stack(runs: Sequence[_Inputs]) -> _Inputs:
+        """Those of many runs, leading axis = run."""
+        import jax
+
+        return jax.tree.map(lambda *parts: np.stack(parts), *runs)
+
+
+def _compiled(model: Model, limit: float, rate: float, many: bool) -> Callable[..., Any]:
+    """The fit, compiled once per model and settings."""
+    try:
+        return _cached(model, limit, rate, many)
+    except TypeError:  # a model that cannot be hashed
+        return _cached.__wrapped__(model, limit, rate, many)
+
+
+@lru_cache(maxsize=16)
+def _cached(model: Model, limit: float, rate: float, many: bool) -> Callable[..., Any]:
+    import jax
+
+    run = partial(_fit, model, limit, rate)
+    return jax.jit(jax.vmap(run, in_axes=(None, 0, None)) if many else run)
+
+
+def _fit(  # noqa: PLR0917 - bound by position
+    model: Model, limit: float, rate: float, data: Any, inputs: _Inputs, numbers: Any
+) -> Any:
+    """All steps of Adam; `numbers` are tempering over sampling rate, and the scale of the noise."""
+    import jax
+    from jax.example_libraries import optimizers
+
+    scale, loud = numbers
+    start, update, read = optimizers.adam(rate)
+
+    def step(t: Any, state: Any) -> Any:
+        now = read(state)
+        e = {name: value[t] for name, value in inputs.draw.items()}
+        batch = {name: value[inputs.rows[t]] for name, value in data.items()}
+        summed = clipped_sum(model, now, e, batch, limit, rows_kept=inputs.sizes[t])
+        public = jax.grad(lambda w: model.log_prior(position(w, e)) + entropy(w))(now)
+        total = {name: -public[name] - scale * (summed[name] + loud * inputs.hide[name][t]) for name in now}
+        return update(t, total, state)
+
+    shapes = model.parameter_shapes
+    first = {name: np.stack([np.zeros(s), np.full(s, -2.0)]) for name, s in shapes.items()}
+    return read(jax.lax.fori_loop(0, len(inputs.sizes), step, start(first)))
 
 
 def position(q: Theta, e: Theta) -> Theta:
