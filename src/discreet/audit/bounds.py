@@ -78,7 +78,7 @@ def clopper_pearson(event: Event, delta: float, confidence: float) -> float:
 
     Example:
         >>> round(clopper_pearson(Event(7_311, 2_689, 10_000), 0.0, 0.999), 2)
-        0.92
+        0.93
     """
     _check(confidence)
     return float(epsilon_of(*event.limits(1 - confidence), delta))

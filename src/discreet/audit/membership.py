@@ -141,9 +141,9 @@ def membership(
 
     Example:
         >>> from discreet import Budget, mechanisms, models
-        >>> mechanism = mechanisms.OutputPerturbation(models.LogisticRegression(features=1), 0.1)
-        >>> found = membership(mechanism.plan(2, budget=Budget(1.0)), trials=20_000, key=7)
-        >>> found.passes, 0.6 < found.epsilon <= found.claim
+        >>> mechanism = mechanisms.PerturbedStatistics(models.BetaBernoulli((6, 12)), "laplace")
+        >>> found = membership(mechanism.plan(2, budget=Budget(1.0)), trials=10_000, key=7)
+        >>> found.passes, 0.8 < found.epsilon <= found.claim
         (True, True)
     """
     checks.integer("trials", trials, at_least=20)
