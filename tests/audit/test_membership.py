@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.audit import Event, Pair, Subject, attack, bounds, clopper_pearson, credible
+from discreet.audit import Pair, Subject
 from discreet.models.base import Records
 from discreet.samplers.randomness import Randomness
 
@@ -18,7 +16,7 @@ ONE = Pair({"x": [0.0]}, {"x": [1.0]})
 
 
 def noisy(scale: float, law: str) -> Subject:
-    """The sum of records in [0, 1] with noise that the claim says is of scale `scale` for epsilon 1 / scale."""
+    """The sum of records in [0, 1] with noise of the scale that the claim states."""
 
     def runs(records: Records, times: int, randomness: Randomness) -> NDArray[np.float64]:
         return records["x"].sum() + getattr(randomness.numpy(), law)(0.0, scale, (times, 1))
