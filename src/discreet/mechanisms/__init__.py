@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from discreet.mechanisms.direct_posterior import DirectPosterior
     from discreet.mechanisms.fast_mh import FastMH
     from discreet.mechanisms.interruption import Interrupted
+    from discreet.mechanisms.langevin_dynamics import LangevinDynamics
     from discreet.mechanisms.one_posterior_sample import OnePosteriorSample
+    from discreet.mechanisms.optimisers import Adam, HeavyBall, Sgd
     from discreet.mechanisms.output_perturbation import OutputPerturbation
     from discreet.mechanisms.penalty_hmc import PenaltyHMC
     from discreet.mechanisms.penalty_mcmc import PenaltyMCMC
     from discreet.mechanisms.perturbed_statistics import PerturbedStatistics
     from discreet.mechanisms.proposals import CorrelatedWalk, IntegerWalk, Langevin, RandomWalk
+    from discreet.mechanisms.stochastic_gradient import StochasticGradient
     from discreet.mechanisms.truncated_posterior import TruncatedPosterior
     from discreet.mechanisms.variational_samples import VariationalSamples
     from discreet.mechanisms.variational_start import VariationalStart
 
 __all__ = [
+    "Adam",
     "BarkerMCMC",
     "ConcentratedPosterior",
     "CorrelatedWalk",
@@ -34,9 +38,11 @@ __all__ = [
     "DirectPosterior",
     "Drawn",
     "FastMH",
+    "HeavyBall",
     "IntegerWalk",
     "Interrupted",
     "Langevin",
+    "LangevinDynamics",
     "Mechanism",
     "OnePosteriorSample",
     "OutputPerturbation",
@@ -46,6 +52,8 @@ __all__ = [
     "Plan",
     "RandomWalk",
     "Release",
+    "Sgd",
+    "StochasticGradient",
     "TruncatedPosterior",
     "VariationalSamples",
     "VariationalStart",
@@ -54,21 +62,26 @@ __all__ = [
 
 # Public name -> the file it lives in.
 _HOME = {
+    "Adam": "optimisers",
     "BarkerMCMC": "barker_mcmc",
     "ConcentratedPosterior": "concentrated_posterior",
     "CorrelatedWalk": "proposals",
     "DiffusedPosterior": "diffused_posterior",
     "DirectPosterior": "direct_posterior",
     "FastMH": "fast_mh",
+    "HeavyBall": "optimisers",
     "IntegerWalk": "proposals",
     "Interrupted": "interruption",
     "Langevin": "proposals",
+    "LangevinDynamics": "langevin_dynamics",
     "OnePosteriorSample": "one_posterior_sample",
     "OutputPerturbation": "output_perturbation",
     "PenaltyHMC": "penalty_hmc",
     "PenaltyMCMC": "penalty_mcmc",
     "PerturbedStatistics": "perturbed_statistics",
     "RandomWalk": "proposals",
+    "Sgd": "optimisers",
+    "StochasticGradient": "stochastic_gradient",
     "TruncatedPosterior": "truncated_posterior",
     "VariationalSamples": "variational_samples",
     "VariationalStart": "variational_start",

@@ -121,8 +121,8 @@ class Chain:
 
         with (
             jax.enable_x64(True),
-            _bar(self.progress, self._done, self.steps) as advance,
-            closing(_ahead(self._inputs, math.ceil((self.steps - self._done) / self.block))) as blocks,
+            progress_bar(self.progress, self._done, self.steps) as advance,
+            closing(ahead(self._inputs, math.ceil((self.steps - self._done) / self.block))) as blocks,
         ):
             compiled, step = _compiled_block(), _hashable(self.step)
             every = jax.device_put(self.records) if self.batch is None else None
@@ -227,7 +227,7 @@ class Chain:
         )
 
 
-def _ahead(make: Callable[[], T], number: int) -> Generator[T]:
+def ahead(make: Callable[[], T], number: int) -> Generator[T]:
     """What `number` calls of `make` return, in order; another thread makes the next few meanwhile."""
     worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="discreet-blocks")
     waiting: deque[Future[T]] = deque()
@@ -335,7 +335,7 @@ def accept(accepted: jax.Array, candidate: Theta, theta: Theta) -> Theta:
     return {name: jnp.where(accepted, candidate[name], theta[name]) for name in theta}
 
 
-def _bar(progress: bool, done: int, steps: int) -> AbstractContextManager[Callable[[int], None]]:
+def progress_bar(progress: bool, done: int, steps: int) -> AbstractContextManager[Callable[[int], None]]:
     """A progress bar on standard error, or nothing."""
     if not progress:
         return nullcontext(_nothing)

@@ -7,8 +7,11 @@ of the chain, which is private output already, with fresh randomness.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.mechanisms.base import Drawn
@@ -57,3 +60,34 @@ def run(draw: Callable[[], Drawn], wrap: Callable[[Drawn], Release]) -> Release:
     except Paused as paused:
         rest = paused.resume
         raise Interrupted(wrap(paused.drawn), lambda: run(rest, wrap)) from None
+
+
+class Asked:
+    """Whether Ctrl-C came.
+
+    Attributes:
+        stop: whether it did.
+    """
+
+    stop: bool = False
+
+
+@contextmanager
+def between_steps() -> Generator[Asked]:
+    """Ctrl-C inside only sets `stop`, so that a step is done whole or not at all.
+
+    A step that was cut in half could be run, and its noise used, twice.
+    """
+    asked = Asked()
+
+    def note(*_: Any) -> None:
+        asked.stop = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked  # Python gives Ctrl-C to the main thread alone
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)

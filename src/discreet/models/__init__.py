@@ -14,9 +14,12 @@ from discreet.models.gaussian_mixture import GaussianMixture
 from discreet.models.linear import LinearRegression
 from discreet.models.logistic import LogisticRegression
 from discreet.models.losses import BetaDivergence, ClippedGibbs, Gibbs, Loss
+from discreet.models.network_outcomes import Categories, Number, NumberAndSpread, Yes
+from discreet.models.neural_network import NeuralNetwork
 from discreet.models.neural_regression import NeuralClassification, NeuralRegression
 from discreet.models.numpyro_model import NumPyroModel, from_numpyro
 from discreet.models.poisson import PoissonRegression
+from discreet.models.priors import FlatPrior, GaussianPrior, LaplacePrior
 from discreet.models.probit import ProbitRegression
 from discreet.models.softmax import SoftmaxRegression
 
@@ -24,21 +27,28 @@ __all__ = [
     "BetaBernoulli",
     "BetaDivergence",
     "Bound",
+    "Categories",
     "ClippedGibbs",
     "ConjugateFamily",
     "DirichletCategorical",
+    "FlatPrior",
     "GammaPoisson",
     "GaussianMixture",
+    "GaussianPrior",
     "Gibbs",
+    "LaplacePrior",
     "LinearRegression",
     "LogisticRegression",
     "Loss",
     "Model",
     "NeuralClassification",
+    "NeuralNetwork",
     "NeuralRegression",
     "NormalInverseGamma",
     "NormalKnownVariance",
     "NumPyroModel",
+    "Number",
+    "NumberAndSpread",
     "PoissonRegression",
     "ProbitRegression",
     "Records",
@@ -46,5 +56,6 @@ __all__ = [
     "Theta",
     "TruncatedGammaRegression",
     "TruncatedPoissonRegression",
+    "Yes",
     "from_numpyro",
 ]

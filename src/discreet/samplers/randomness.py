@@ -62,6 +62,10 @@ class Randomness:
         words = np.frombuffer(self._next()[:8], dtype=">u4").astype(np.uint32)
         return jax.random.wrap_key_data(jax.numpy.asarray(words), impl="threefry2x32")
 
+    def secret(self) -> bytes:
+        """32 bytes that no other call shares, for generators of their own."""
+        return self._next()
+
     def integer(self) -> int:
         """A 63-bit integer that no other call shares, for libraries that take a seed."""
         return int.from_bytes(self._next()[:8], "big") >> 1

@@ -1,0 +1,253 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""What the mechanisms that take noisy gradient steps have in common.
+
+Proof page: docs/proofs/private_gradients.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.mechanisms._private_sums import Engine, Rule, trained_shapes
+from discreet.mechanisms._private_training import Kept, Numbered, Training
+from discreet.mechanisms.base import Mechanism, Plain, Plan
+from discreet.models import NeuralNetwork
+from discreet.models.base import Model, Records
+from discreet.neural.batches import PoissonBatches, buffer_for
+from discreet.neural.clipping import Clipping, Flat
+from discreet.neural.keystream import Ratchet
+from discreet.neural.per_example import Watched
+from discreet.privacy import (
+    Budget,
+    Evidence,
+    Guarantee,
+    Neighbours,
+    ObservedRun,
+    Observer,
+    checks,
+    gdp_central_limit,
+    poisson_gaussian,
+)
+from discreet.privacy.neighbours import as_neighbours
+from discreet.samplers.randomness import Randomness
+
+Array = NDArray[np.float64]
+
+PAGE = "docs/proofs/private_gradients.md"
+BRACKET = (0.05, 1e4)
+"""The noise multipliers among which a budget is met."""
+
+
+@dataclass(frozen=True)
+class PrivateSteps(Mechanism):
+    """A mechanism whose every step is a clipped sum over a Poisson batch, plus Gaussian noise.
+
+    Args:
+        model: likelihood and prior.
+        clipping: how a record's gradient is bounded.
+        neighbours: who is protected. Under `substitute` the number of records is public;
+            under `add_remove` the plan's n is a declared public number, and nothing
+            depends on the true one.
+        start: first parameters (public), by name; drawn without data unless given.
+        observers: who watches the run, such as a `BayesianAccountant`.
+        chunk: for models without book-keeping, how many gradients are in memory at a
+            time; a choice about speed only.
+    """
+
+    model: Model  # pyright: ignore[reportIncompatibleMethodOverride] - a field implements the property
+    clipping: Clipping = field(default_factory=Flat, kw_only=True)
+    neighbours: Neighbours | str = field(kw_only=True)
+    start: Mapping[str, ArrayLike] | None = field(default=None, kw_only=True, compare=False)
+    observers: tuple[Observer, ...] = field(default=(), kw_only=True, compare=False)
+    chunk: int = field(default=64, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", as_neighbours(self.neighbours))
+        object.__setattr__(self, "observers", tuple(self.observers))
+        checks.integer("chunk", self.chunk, at_least=1)
+        if self.start is not None:
+            _check_shapes(self.start, trained_shapes(self.model))
+
+    # --- without data ----------------------------------------------------------------
+
+    def priced(self, rate: float, sigmas: Array) -> Guarantee:
+        """What steps with these noise multipliers cost: those with equal noise are priced together."""
+        levels, counts = np.unique(np.asarray(sigmas, dtype=np.float64), return_counts=True)
+        total: Guarantee | None = None
+        for sigma, steps in zip(levels.tolist(), counts.tolist(), strict=True):
+            part = poisson_gaussian(rate, sigma, steps, neighbours=self.neighbours)
+            total = part if total is None else total + part
+        return cast("Guarantee", total)
+
+    def planned(
+        self,
+        *,
+        n: int,
+        batch: int,
+        numbers: Numbered,
+        delta: float,
+        parameters: Mapping[str, Plain],
+        reasons: tuple[str, ...] = (),
+    ) -> Plan:
+        """The plan of steps whose noise is settled."""
+        rate = batch / n
+        sigmas = numbers.sigmas
+        guarantee = self.priced(rate, sigmas)
+        public = self.neighbours is Neighbours.SUBSTITUTE
+        moved = "2 C" if public else "C"
+        return Plan(
+            mechanism=self,
+            size=n if public else None,
+            guarantee=guarantee,
+            evidence=(
+                Evidence.proved(
+                    f"one record moves the sum of a step by at most {moved}", f"{PAGE}#sensitivity"
+                ),
+                Evidence.proved(
+                    "every step is billed, an empty or overflowing one as well", f"{PAGE}#batches"
+                ),
+                Evidence.proved(
+                    "all that is kept follows from noisy sums and public numbers", f"{PAGE}#privacy"
+                ),
+                Evidence.assumed(
+                    "sums and noise in floating point are taken for real numbers", f"{PAGE}#noise"
+                ),
+                Evidence.assumed(
+                    "nobody times single steps, which would tell how many records a batch has",
+                    f"{PAGE}#batches",
+                ),
+                Evidence.assumed(
+                    "the first parameters do not depend on the data", "drawn or given without it"
+                ),
+            ),
+            parameters={
+                "steps": len(sigmas),
+                "batch": batch,
+                "rate": rate,
+                "buffer": min(buffer_for(batch, rate), max(n, 1)),
+                "clip": _range(numbers.bounds),
+                "noise_multiplier": _range(sigmas),
+                **parameters,
+            },
+            reasons=(*reasons, side_by_side(guarantee, rate, sigmas, delta)),
+        )
+
+    def settings(self) -> dict[str, Plain]:
+        return {
+            **super().settings(),
+            "clipping": repr(self.clipping),
+            "neighbours": str(self.neighbours),
+            "start": "drawn without data" if self.start is None else "given",
+        }
+
+    # --- with data ----------------------------------------------------------------------
+
+    def training(
+        self,
+        plan: Plan,
+        records: Records,
+        randomness: Randomness,
+        *,
+        rule: Rule,
+        numbers: Numbered,
+        kept: Kept,
+        progress: bool,
+        model: Model | None = None,
+    ) -> Training:
+        """The run of a plan, before its first step; observers are told."""
+        p: Mapping[str, Any] = plan.parameters
+        both = self.neighbours is Neighbours.SUBSTITUTE
+        watched = Watched(max((o.pairs for o in self.observers), default=0), both)
+        buffer = max(int(p["buffer"]), watched.rows)
+        self._begin(plan, numbers)
+        used = model if model is not None else self.model
+        return Training(
+            engine=Engine(used, self.clipping, rule, watched, self.chunk),
+            batches=PoissonBatches(float(p["rate"]), buffer),
+            numbers=numbers,
+            records=records,
+            theta=self._first(used, randomness),
+            ratchet=Ratchet(randomness.secret()),
+            kept=kept,
+            observers=self.observers,
+            unit=float(numbers.sigmas.min()) / numbers.sds if self.observers else None,
+            progress=progress,
+        )
+
+    def _begin(self, plan: Plan, numbers: Numbered) -> None:
+        """Tell the observers what is public; distances will be in units of the largest step's C."""
+        if not self.observers:
+            return
+        both = self.neighbours is Neighbours.SUBSTITUTE
+        run = ObservedRun(
+            rate=float(cast("float", plan.parameters["rate"])),
+            sigma=float(numbers.sigmas.min()),
+            largest=2.0 if both else 1.0,
+            steps=len(numbers.sds),
+            guarantee=plan.guarantee,
+            neighbours=self.neighbours,
+        )
+        for observer in self.observers:
+            observer.begin(run)
+
+    def _first(self, model: Model, randomness: Randomness) -> dict[str, Array]:
+        shapes = trained_shapes(model)
+        if self.start is not None:
+            return {name: np.asarray(self.start[name], dtype=np.float64) for name in shapes}
+        if isinstance(model, NeuralNetwork):
+            return model.network.initial(randomness.numpy())
+        return {name: np.zeros(shape) for name, shape in shapes.items()}
+
+
+def side_by_side(guarantee: Guarantee, rate: float, sigmas: Array, delta: float) -> str:
+    """The epsilons of three accountants at delta; the exact one is the guarantee."""
+    routes = guarantee.by_route(delta)
+    reach = 2 if guarantee.neighbours is Neighbours.SUBSTITUTE else 1
+    # The constant multiplier with the same sum of e^(1/sigma^2) - 1: the central limit sees no more.
+    mean = float(np.mean(np.expm1(np.minimum((reach / np.asarray(sigmas)) ** 2, 700.0))))
+    limit = gdp_central_limit(rate, 1 / math.sqrt(math.log1p(mean)), len(sigmas))
+    renyi = next((value for name, value in routes.items() if "enyi" in name), math.inf)
+    return (
+        f"epsilon at delta {delta:g}: exact loss distributions (PLD) {guarantee.epsilon(delta):.4g}, the "
+        f"guarantee; Renyi {renyi:.4g}; Gaussian central limit {limit.epsilon(delta):.4g}, "
+        "an approximation and no bound"
+    )
+
+
+def check_public(n: int, batch: int, steps: int) -> None:
+    """Refuse sizes that no run has."""
+    checks.integer("n", n, at_least=1)
+    checks.integer("batch", batch, at_least=1, at_most=n)
+    checks.integer("steps", steps, at_least=1)
+
+
+def delta_of(budget: Budget | None) -> float:
+    """Where epsilons are compared: the budget's delta, or 1e-5."""
+    return budget.delta if budget is not None and budget.delta > 0 else 1e-5
+
+
+def check_fits(guarantee: Guarantee, budget: Budget | None, what: str) -> None:
+    """Refuse a plan that costs more than the budget."""
+    if budget is not None and not guarantee.fits(budget):
+        raise ValueError(
+            f"budget must allow the plan, which costs epsilon {guarantee.epsilon(budget.delta):.4g} at delta "
+            f"{budget.delta:g}, got {budget.epsilon:g}; leave {what} to the plan, or take fewer steps"
+        )
+
+
+def _range(values: Array) -> Plain:
+    low, high = float(values.min()), float(values.max())
+    return low if low == high else f"{low:.6g} to {high:.6g}"
+
+
+def _check_shapes(start: Mapping[str, ArrayLike], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    given = {name: np.shape(values) for name, values in start.items()}
+    if given != dict(shapes):
+        wanted = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"start must hold the parameters {wanted}, got {given}; give each its first value")

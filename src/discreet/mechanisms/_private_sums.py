@@ -1,0 +1,157 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+"""One noisy step: the clipped sum of a batch, noise, and a public rule for what to do with both.
+
+Proof page: docs/proofs/private_gradients.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from discreet.models import NeuralNetwork
+from discreet.models.base import Model
+from discreet.neural import normals, per_example
+from discreet.neural.clipping import Clipping
+from discreet.neural.per_example import NOBODY, Summed, Watched
+
+if TYPE_CHECKING:
+    import jax
+
+Tree = dict[str, Any]
+
+
+class Numbers(NamedTuple):
+    """The public numbers of one step.
+
+    Attributes:
+        bound: C, what no contribution exceeds.
+        sd: of the noise on the sum.
+        step_size: eta.
+    """
+
+    bound: Any
+    sd: Any
+    step_size: Any
+
+
+class Rule(Protocol):
+    """What follows from a noisy sum and public numbers alone. Hashable, so that equal rules compile once."""
+
+    def init(self, theta: Tree) -> Any:
+        """The state before the first step."""
+        ...
+
+    def update(
+        self, model: Model, theta: Tree, state: Any, noisy: Tree, numbers: Numbers
+    ) -> tuple[Tree, Any]:
+        """The parameters and the state after a step."""
+        ...
+
+
+class Inputs(NamedTuple):
+    """What a step reads beside the parameters and the records.
+
+    Attributes:
+        rows: of the records, padded.
+        valid: how many of them count.
+        bits: of the noise.
+        key: of what is random in the layers, as two words.
+        numbers: public.
+    """
+
+    rows: Any
+    valid: Any
+    bits: normals.Bits
+    key: Any
+    numbers: Numbers
+
+
+class Batch(NamedTuple):
+    """Records of a pass, padded.
+
+    Attributes:
+        fields: by name, leading axis = record.
+        mask: whether a row counts.
+    """
+
+    fields: Tree
+    mask: Any
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Everything a step is compiled for.
+
+    Attributes:
+        model: whose log density has the gradients.
+        clipping: the rule for weights.
+        rule: what a noisy sum does to the parameters.
+        watched: what observers want.
+        chunk: for models without book-keeping, how many gradients are in memory at a time.
+    """
+
+    model: Model
+    clipping: Clipping
+    rule: Rule
+    watched: Watched = NOBODY
+    chunk: int = 64
+
+    def sums(self, theta: Tree, records: Tree, inputs: Inputs) -> Summed:
+        """The clipped sum of one pass."""
+        import jax.numpy as jnp
+
+        batch = {name: values[inputs.rows] for name, values in records.items()}
+        mask = jnp.arange(len(inputs.rows)) < inputs.valid
+        return summed(self.model, self, theta, Batch(batch, mask), inputs)
+
+    def finish(self, theta: Tree, state: Any, total: Tree, inputs: Inputs) -> tuple[Tree, Any]:
+        """Parameters and state after a step whose clipped sum is known: noise, then the rule."""
+        noise = normals.tree(inputs.bits, {name: total[name].shape for name in theta})
+        noisy = {name: total[name] + inputs.numbers.sd * noise[name] for name in theta}
+        return self.rule.update(self.model, theta, state, noisy, inputs.numbers)
+
+    def step(self, theta: Tree, state: Any, records: Tree, inputs: Inputs) -> tuple[Tree, Any, jax.Array]:
+        """Parameters and state after a step of one pass, and the observed distances."""
+        found = self.sums(theta, records, inputs)
+        return (*self.finish(theta, state, found.total, inputs), found.distances)
+
+
+def trained_shapes(model: Model) -> dict[str, tuple[int, ...]]:
+    """The parameters that have a gradient."""
+    return model.trained_shapes if isinstance(model, NeuralNetwork) else model.parameter_shapes
+
+
+@singledispatch
+def summed(model: Model, engine: Engine, theta: Tree, batch: Batch, inputs: Inputs) -> Summed:
+    """The clipped sum of the gradients of minus the log density; by `vmap` unless registered."""
+    import jax
+
+    def gradient(at: Any, record: Any) -> Mapping[str, Any]:
+        return jax.grad(lambda t: -model.log_density(t, record))(at)
+
+    return per_example.by_vmap(
+        gradient,
+        theta,
+        batch.fields,
+        batch.mask,
+        engine.clipping,
+        inputs.numbers.bound,
+        engine.watched,
+        chunk=engine.chunk,
+    )
+
+
+@summed.register(NeuralNetwork)
+def _(model: NeuralNetwork, engine: Engine, theta: Tree, batch: Batch, inputs: Inputs) -> Summed:
+    import jax
+
+    fields, mask = batch
+    noise = None
+    if model.network.stochastic:
+        noise = model.network.noise(jax.random.wrap_key_data(inputs.key, impl="threefry2x32"), len(mask))
+    book = model.network.book(theta, fields["x"], lambda outputs: model.losses(outputs, fields["y"]), noise)
+    return per_example.from_book(book, mask, engine.clipping, inputs.numbers.bound, engine.watched)
