@@ -20,6 +20,7 @@ from discreet.neural import Automatic, Conv, Dense, Dropout, Flat, Flatten, Geom
 from discreet.neural.keystream import Keystream
 from discreet.neural.normals import draw, tree
 from discreet.privacy import Neighbours
+from discreet.samplers.randomness import Randomness
 
 N, BATCH, CLIP = 60, 20, 0.7
 NETWORK = NeuralNetwork(
@@ -103,7 +104,7 @@ def test_replay_catches_a_missing_clip() -> None:
 
 
 def run_of(plan: Any, records: Any, key: int) -> Training:
-    return plan.mechanism.run_of(plan, records, dc.samplers.randomness.Randomness(key), progress=False)
+    return plan.mechanism.run_of(plan, records, Randomness(key), progress=False)
 
 
 def test_a_run_is_what_the_proof_says() -> None:
@@ -211,7 +212,7 @@ def test_langevin_draws_are_the_posterior() -> None:
     release = mechanism.plan(n=2000, batch=1000, steps=4000).release(records, key=1)
     draws = release.draws["w"]
     assert draws.shape == (750, 2)
-    w = np.zeros(2)
+    w, hessian = np.zeros(2), np.eye(2)
     for _ in range(20):
         p = 1 / (1 + np.exp(-records["x"] @ w))
         hessian = records["x"].T @ (records["x"] * (p * (1 - p))[:, None]) + np.eye(2)
