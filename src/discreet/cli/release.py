@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet import report
-from discreet.cli import describe, numbers, show
+from discreet.cli import describe, numbers, processes, show
 from discreet.cli.confirm import confirm
 from discreet.cli.errors import Exit, RequestError, plainly, refusals
 from discreet.cli.plan import STUDY, ledger_of
@@ -66,24 +66,32 @@ def release(
         str | None, typer.Option(metavar="NAME", help="Who spends; by default the login name.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    join: processes.JOIN = None,
+    process: processes.PROCESS = None,
 ) -> None:
     """Spend, draw, and write the release folder. Says first what it costs and what is left."""
-    with refusals("discreet release"):
+    with refusals("discreet release"), processes.joined(join, process) as group:
         from discreet.mechanisms.interruption import Interrupted
         from discreet.study import load
 
-        asked = load(study)
-        target = _target(asked, out)
-        found = asked.plan()
-        ledger = ledger_of(asked, who)
-        records = asked.records()
-        with plainly():
-            found.mechanism.model.validate(records)
-            quote = ledger.quote(found.guarantee)
-        _affordable(quote)
-        if not as_json:
-            show.show(_announcement(study, found, quote, asked, ledger))
-        confirm(f"Spend {numbers.upward(quote.asked)} of the budget of {ledger.dataset}?", yes=yes)
+        if group.process > 0:
+            _assist(study, group)
+            return
+        agreed: list[str] = []
+        with group.agreeing(agreed):
+            asked = load(study)
+            target = _target(asked, out)
+            found = asked.plan()
+            ledger = ledger_of(asked, who)
+            records = asked.records(group.share)
+            with plainly():
+                found.check(records)
+                quote = ledger.quote(found.guarantee)
+            _affordable(quote)
+            if not as_json:
+                show.show(_announcement(study, found, quote, asked, ledger))
+            confirm(f"Spend {numbers.upward(quote.asked)} of the budget of {ledger.dataset}?", yes=yes)
+            agreed.append(found.hash())
         held = Held(ledger)
         staging = _staging(target)
         stopped = False
@@ -129,6 +137,22 @@ def release(
     show.show(show.Page("done", [], sentences))
     if stopped:
         raise typer.Exit(Exit.INTERRUPTED)
+
+
+def _assist(study: Path, group: processes.Group) -> None:
+    """Sum over this process's part of the table for process 0; spend, draw and write nothing."""
+    from discreet.data import StoredRecords
+    from discreet.study import load
+
+    agreed: list[str] = []
+    with group.agreeing(agreed):
+        asked = load(study)
+        found, records = asked.plan(), asked.records(group.share)
+        with plainly():
+            found.check(records)
+        agreed.append(found.hash())
+    assert isinstance(records, StoredRecords)  # noqa: S101  # a share is streamed
+    found.assist(records)
 
 
 def _target(study: Study, out: Path | None) -> Path:

@@ -5,6 +5,7 @@ from discreet.data.encoding import Encoding, Records
 from discreet.data.errors import DataError, SchemaError
 from discreet.data.papers import Dataset, load, names
 from discreet.data.schema import Schema
+from discreet.data.stored import StoredRecords
 from discreet.data.synthetic import synthetic_clinic
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Records",
     "Schema",
     "SchemaError",
+    "StoredRecords",
     "load",
     "names",
     "synthetic_clinic",

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.data.columns import Array, Binary, Category, Column, Ordinal, Real, Scale
 from discreet.data.errors import DataError, SchemaError, nearest
-from discreet.data.reading import BATCH, Source, source
+from discreet.data.reading import BATCH, WHOLE, Source, source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,14 +83,19 @@ class Encoding:
             raise DataError(f"{reader.label} has no rows; there is nothing to infer from")
         return self._encode(frame)
 
-    def batches(self, table: Any, *, rows: int = BATCH) -> Iterator[Records]:
+    def batches(self, table: Any, *, rows: int = BATCH, part: slice = WHOLE) -> Iterator[Records]:
         """Read a table in pieces of at most `rows` rows, for one larger than memory.
 
         A refusal counts the rows of one piece.
+
+        Args:
+            table: as `records` takes it.
+            rows: of a piece, at most.
+            part: which rows to read, where several processes share a table.
         """
         reader, names = self._reader(table)
         empty = True
-        for frame in reader.batches(names, rows):
+        for frame in reader.batches(names, rows, part):
             if len(frame):
                 empty = False
                 yield self._encode(frame)

@@ -21,6 +21,9 @@ T = TypeVar("T")
 BATCH = 65_536
 """Rows per piece of a table that is read in pieces."""
 
+WHOLE = slice(None)
+"""All rows."""
+
 
 class Source(ABC):
     """A table that has names and can give cells."""
@@ -33,8 +36,8 @@ class Source(ABC):
         """The names of its columns."""
 
     @abstractmethod
-    def batches(self, names: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
-        """The named columns, in pieces of about `size` rows."""
+    def batches(self, names: Sequence[str], size: int, part: slice = WHOLE) -> Iterator[pl.DataFrame]:
+        """The named columns, in pieces of about `size` rows; `part` are the rows to read."""
 
     @abstractmethod
     def whole(self, names: Sequence[str]) -> pl.DataFrame:
@@ -80,8 +83,10 @@ class _Scanned(Source):
     def whole(self, names: Sequence[str]) -> pl.DataFrame:
         return self._guarded(lambda: self.lazy(names).collect(engine="streaming"))
 
-    def batches(self, names: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
-        pieces = self._guarded(lambda: iter(self.lazy(names).collect_batches(chunk_size=size)))
+    def batches(self, names: Sequence[str], size: int, part: slice = WHOLE) -> Iterator[pl.DataFrame]:
+        start, length = part.start or 0, None if part.stop is None else part.stop - (part.start or 0)
+        lazy = self.lazy(names) if part == WHOLE else self.lazy(names).slice(start, length)
+        pieces = self._guarded(lambda: iter(lazy.collect_batches(chunk_size=size)))
         while (piece := self._guarded(lambda: next(pieces, None))) is not None:
             yield from piece.iter_slices(size)
 
@@ -181,9 +186,10 @@ class FrameSource(Source):
 
         return pl.DataFrame([_cells(self.frame[name]).alias(name) for name in names])
 
-    def batches(self, names: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
-        for start in range(0, len(self.frame), size):
-            yield FrameSource(self.frame[start : start + size]).whole(names)
+    def batches(self, names: Sequence[str], size: int, part: slice = WHOLE) -> Iterator[pl.DataFrame]:
+        first, last, _ = part.indices(len(self.frame))
+        for start in range(first, last, size):
+            yield FrameSource(self.frame[start : min(start + size, last)]).whole(names)
 
 
 def _cells(series: Any) -> pl.Series:

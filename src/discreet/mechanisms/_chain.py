@@ -27,7 +27,7 @@ from discreet.mechanisms._chain_batches import Batches, batches
 from discreet.mechanisms.base import Drawn
 from discreet.mechanisms.interruption import Paused
 from discreet.mechanisms.proposals import Noise
-from discreet.models.base import Records, Theta, count
+from discreet.models.base import Records, Theta, count, fields_per_record, take
 from discreet.privacy import Evidence, Sensitive
 from discreet.samplers.randomness import Randomness
 
@@ -67,7 +67,7 @@ class Step(Protocol):
         ...
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
     """What a block is compiled for: how a step's numbers are laid end to end, and constants.
 
     Attributes:
@@ -124,7 +124,7 @@ class Chain:
             progress_bar(self.progress, self._done, self.steps) as advance,
             closing(ahead(self._inputs, math.ceil((self.steps - self._done) / self.block))) as blocks,
         ):
-            compiled, step = _compiled_block(), _hashable(self.step)
+            compiled, step = _compiled_block(), hashable(self.step)
             every = jax.device_put(self.records) if self.batch is None else None
             state: Any = self._pieces[-1][-1] if self._pieces else self._first()
             room = jax.device_put(np.zeros((self.block, *state.shape)))
@@ -163,7 +163,7 @@ class Chain:
     @property
     def block(self) -> int:
         """Steps per block: public, and small enough that its batches fit in memory."""
-        width = sum(values[0].size for values in self.records.values())
+        width = fields_per_record(self.records)
         noise = sum(values.size for values in self.start.values())
         per_step = 8 * ((self.batch or 0) * self.chains * (width + 1) + 4 * noise)
         return max(1, min(_STEPS_PER_BLOCK, _LARGEST_BLOCK // per_step))
@@ -173,7 +173,7 @@ class Chain:
         rows = [values.reshape(*self.lead, -1) for values in self.start.values()]
         return np.concatenate([*rows, np.zeros((*self.lead, 2))], axis=-1)
 
-    def _inputs(self) -> tuple[_Layout, Any]:
+    def _inputs(self) -> tuple[Layout, Any]:
         """Batches, proposal noise and test noise of a block, leading axes step and chain."""
         import jax
 
@@ -181,13 +181,13 @@ class Chain:
         batch = None
         if self.batch is not None:
             rows = self.draw_batches(g, count(self.records), self.batch, shape)
-            batch = {name: values[rows] for name, values in self.records.items()}
+            batch = take(self.records, rows)
         like = {name: (*shape, *values.shape[1:]) for name, values in self.start.items()}
         normal = {name: g.standard_normal(s) for name, s in like.items()}
         uniform = {name: g.random(s) for name, s in like.items()}
         words = g.integers(0, 2**32, size=(*shape, 2), dtype=np.uint32)
         leaves, tree = jax.tree.flatten((normal, uniform, self.test_noise(g, shape)))
-        layout = _Layout(
+        layout = Layout(
             chains=self.chains,
             state=tuple((name, values.shape[1:]) for name, values in self.start.items()),
             noise=tuple(leaf.shape[len(shape) :] for leaf in leaves),
@@ -251,8 +251,12 @@ class _ByIdentity:
     ) -> Moved:
         return self.step(theta, noise, test, batch, constants)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.step, name)
 
-def _hashable(step: Step) -> Step:
+
+def hashable(step: Step) -> Step:
+    """A step that JAX can key its compiled code by."""
     try:
         hash(step)
     except TypeError:
@@ -279,7 +283,7 @@ def _compiled_block() -> Callable[..., Any]:
 
 
 def _block(  # noqa: PLR0917 - JAX marks static arguments by position
-    step: Step, layout: _Layout, first: Any, room: Any, inputs: Any, every: Any, steps: Any
+    step: Step, layout: Layout, first: Any, room: Any, inputs: Any, every: Any, steps: Any
 ) -> tuple[jax.Array, jax.Array]:
     """`steps` steps of all chains: the last row, and a row for each step.
 
@@ -293,8 +297,8 @@ def _block(  # noqa: PLR0917 - JAX marks static arguments by position
 
     def one(row: Any, at: tuple[Any, Any, Any]) -> Any:
         batch, numbers, words = at
-        theta: Theta = dict(zip(names, _split(row, shapes), strict=True))
-        normal, uniform, test = jax.tree.unflatten(layout.tree, _split(numbers, layout.noise))
+        theta: Theta = dict(zip(names, split(row, shapes), strict=True))
+        normal, uniform, test = jax.tree.unflatten(layout.tree, split(numbers, layout.noise))
         moved = step(theta, Noise(normal, uniform, words), test, every if batch is None else batch, constants)
         parts = [*(moved.theta[name] for name in names), moved.accepted, moved.clipped]
         return lax.concatenate([lax.convert_element_type(p, row.dtype).reshape(-1) for p in parts], 0)
@@ -303,21 +307,21 @@ def _block(  # noqa: PLR0917 - JAX marks static arguments by position
 
     def body(i: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         row, out = carry
-        row = run(row, jax.tree.map(partial(_at, i=i), inputs))
+        row = run(row, jax.tree.map(partial(at, i=i), inputs))
         zeros = (0,) * row.ndim
         return row, lax.dynamic_update_slice(out, row[None], (i, *zeros), allow_negative_indices=False)
 
     return lax.fori_loop(0, steps, body, (first, room))
 
 
-def _at(array: Any, *, i: Any) -> Any:
+def at(array: Any, *, i: Any) -> Any:
     """array[i], for an index that is known to be inside."""
     from jax import lax
 
     return lax.dynamic_index_in_dim(array, i, keepdims=False, allow_negative_indices=False)
 
 
-def _split(row: Any, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
+def split(row: Any, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
     """The arrays of these shapes that lie end to end in the row."""
     from jax import lax
 

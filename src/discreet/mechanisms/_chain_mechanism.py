@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.data import StoredRecords
 from discreet.mechanisms import _planner
 from discreet.mechanisms._chain import Array, Chain, Moved, Step, accept
 from discreet.mechanisms._chain_batches import Batches, batches
-from discreet.mechanisms._ratios import clipped_ratios, public_ratio
+from discreet.mechanisms._chain_streamed import StreamedChain
+from discreet.mechanisms._ratios import Moments, clipped_ratios, moments, public_ratio
 from discreet.mechanisms.base import Drawn, Mechanism, Plain, Plan
 from discreet.mechanisms.losses import LogLikelihood, Loss
 from discreet.mechanisms.proposals import Noise, Proposal
@@ -131,7 +133,8 @@ class ChainMechanism(Mechanism):
         draw_batches: Batches = batches,
     ) -> Drawn:
         """The plan's chains; see `Chain` for the arguments."""
-        return Chain(
+        streamed = batch is None and isinstance(records, StoredRecords)
+        return (StreamedChain if streamed else Chain)(
             step=step,
             test_noise=test_noise,
             constants=constants,
@@ -155,6 +158,14 @@ class ProposingMechanism(ChainMechanism):
 
     proposal: Proposal
 
+    def check_stored(self, plan: Plan, records: StoredRecords) -> None:
+        batch = cast("int", plan.parameters["batch"])
+        if records.rows < records.total and batch < records.total:
+            raise ValueError(
+                f"batch must be all {records.total} records where several processes hold them, got {batch}; "
+                "give batch = records, or run one process"
+            )
+
     def settings(self) -> dict[str, Plain]:
         return {**super().settings(), "proposal": repr(self.proposal)}
 
@@ -170,13 +181,24 @@ class RatioStep:
     def __call__(
         self, theta: Theta, noise: Noise, test: Any, batch: Theta, constants: Mapping[str, float]
     ) -> Moved:
+        candidate, public = self.propose(theta, noise)
+        accepted, clipped = self.decide(
+            self.ratios(theta, candidate, batch, constants), public, test, constants
+        )
+        return Moved(accept(accepted, candidate, theta), accepted, clipped)
+
+    def propose(self, theta: Theta, noise: Noise) -> tuple[Theta, jax.Array]:
+        """A candidate, and the log prior ratio plus the proposal ratio."""
         candidate, proposal_ratio = self.proposal.propose(theta, noise)
-        public = public_ratio(self.model, candidate, theta, proposal_ratio)
-        ratios = clipped_ratios(
+        return candidate, public_ratio(self.model, candidate, theta, proposal_ratio)
+
+    def ratios(
+        self, theta: Theta, candidate: Theta, batch: Theta, constants: Mapping[str, float]
+    ) -> jax.Array:
+        """Of the records of a batch, over the limit, in [-1, 1]."""
+        return clipped_ratios(
             self.loss, self.model, candidate=candidate, theta=theta, batch=batch, limit=constants["limit"]
         )
-        accepted, clipped = self.decide(ratios, public, test, constants)
-        return Moved(accept(accepted, candidate, theta), accepted, clipped)
 
     @abstractmethod
     def decide(
@@ -191,6 +213,22 @@ class RatioStep:
             test: the noise of the test.
             constants: of the chain.
         """
+
+
+class MomentStep(RatioStep):
+    """A step whose test reads the moments of the ratios only, so that they can be summed piece by piece."""
+
+    def decide(
+        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, float]
+    ) -> tuple[jax.Array, jax.Array]:
+        seen = moments(ratios)
+        return self.judge(seen, len(ratios), public, test, constants), seen.clipped
+
+    @abstractmethod
+    def judge(
+        self, seen: Moments, number: int, public: Any, test: Any, constants: Mapping[str, float]
+    ) -> jax.Array:
+        """Whether the candidate is accepted, as `decide`, from the moments of `number` ratios."""
 
 
 def _check_inside(model: Model, states: Mapping[str, Array]) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 
 from discreet.mechanisms import _planner
 from discreet.mechanisms._chain import Array
-from discreet.mechanisms._chain_mechanism import PROOF, ProposingMechanism, RatioStep
+from discreet.mechanisms._chain_mechanism import PROOF, MomentStep, ProposingMechanism
 from discreet.mechanisms._logistic_correction import LARGEST_VARIANCE, logistic_correction
-from discreet.mechanisms._ratios import CLIPPED, Moments, moments
+from discreet.mechanisms._ratios import CLIPPED, Moments
 from discreet.mechanisms.base import Drawn, Plan
 from discreet.models.base import Records
 from discreet.privacy import Budget, Evidence, Guarantee, barker, barker_full_data, checks
@@ -253,23 +253,21 @@ def test_error(batch: int, size: int, clip: float, variance: float) -> float:
 test_error.__test__ = False  # pyright: ignore[reportFunctionMemberAccess] - not a test of pytest's
 
 
-class _Step(RatioStep):
+class _Step(MomentStep):
     """One step of the chain."""
 
-    def decide(
-        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, float]
-    ) -> tuple[jax.Array, jax.Array]:
+    def judge(
+        self, seen: Moments, number: int, public: Any, test: Any, constants: Mapping[str, float]
+    ) -> jax.Array:
         import jax.numpy as jnp
 
-        seen = moments(ratios)
         normal = released_normal(
             seen,
             public,
-            batch=len(ratios),
+            batch=number,
             clip=constants["clip"],
             variance=constants["variance"],
             sampled=constants["sampled"],
         )
         z, correction = test
-        accepted = normal.mean + jnp.sqrt(normal.variance) * z + correction > 0  # never for NaN or -inf
-        return accepted, seen.clipped
+        return normal.mean + jnp.sqrt(normal.variance) * z + correction > 0  # never for NaN or -inf

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.data import StoredRecords
 from discreet.mechanisms.interruption import run
 from discreet.mechanisms.release import Release, Scale
 from discreet.models.base import Model, Records, count
@@ -77,6 +78,13 @@ class Mechanism(ABC):
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         """Run the mechanism as planned on checked records. Called by `Plan.release` only."""
 
+    def check_stored(self, plan: Plan, records: StoredRecords) -> None:  # noqa: ARG002
+        """Refuse records that lie on disk, unless the mechanism can read them piece by piece as planned."""
+        raise ValueError(
+            f"records must be in memory for {type(self).__name__}, got stored ones; read the table without "
+            "stream, or choose BarkerMCMC, PenaltyMCMC or FastMH"
+        )
+
     def settings(self) -> dict[str, Plain]:
         """The public settings, for provenance."""
         return {"mechanism": type(self).__name__, "model": self.model.to_dict()}
@@ -132,12 +140,7 @@ class Plan:
             Interrupted: on Ctrl-C, for mechanisms that run in steps; it holds what was
                 drawn so far, and resumes.
         """
-        checked = self.mechanism.model.validate(records)
-        if self.size is not None and count(checked) != self.size:
-            raise ValueError(
-                f"records must be as many as the plan says, {self.size}, got another number; "
-                "make a plan for the true size, which is public under substitution"
-            )
+        checked = self._checked(records)
         # A release that was interrupted and resumed closes its spend once.
         unclosed = [] if ledger is None else [ledger.spend(self.guarantee, purpose, plan=self.hash())]
         randomness = Randomness(key)
@@ -162,6 +165,18 @@ class Plan:
 
         return run(partial(self.mechanism.draw, self, checked, randomness, progress=progress), released)
 
+    def assist(self, records: StoredRecords) -> None:
+        """Sum over the records of this process, for the release that process 0 of `jax.distributed` makes.
+
+        Spends nothing and draws nothing; process 0 calls `release` with its own part.
+        """
+        import jax
+
+        checked = self._checked(records)
+        if jax.process_index() == 0:  # pyright: ignore[reportUnknownMemberType]
+            raise ValueError("process 0 must call release, got assist; call assist in the others")
+        self.mechanism.draw(self, checked, Randomness(), progress=False)
+
     def describe(self, delta: float | None = None) -> str:
         """The plan in words: what runs, what it costs (at `delta`, if given), for whom, resting on what."""
         lines = [f"{type(self.mechanism).__name__} on {type(self.mechanism.model).__name__}"]
@@ -170,6 +185,22 @@ class Plan:
         lines += ["costs", *(f"  {line}" for line in self.guarantee.describe(delta).splitlines())]
         lines += ["rests on", *(f"  {claim}" for claim in self.evidence)]
         return "\n".join(lines)
+
+    def check(self, records: Mapping[str, ArrayLike]) -> None:
+        """Refuse what `release` would refuse; spends nothing."""
+        self._checked(records)
+
+    def _checked(self, records: Mapping[str, ArrayLike]) -> Records:
+        """Records as the mechanism takes them, as many as planned."""
+        checked = self.mechanism.model.validate(records)
+        if self.size is not None and count(checked) != self.size:
+            raise ValueError(
+                f"records must be as many as the plan says, {self.size}, got another number; "
+                "make a plan for the true size, which is public under substitution"
+            )
+        if isinstance(checked, StoredRecords):
+            self.mechanism.check_stored(self, checked)
+        return checked
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.mechanisms._chain import Array
-from discreet.mechanisms._chain_mechanism import PROOF, ProposingMechanism, RatioStep
-from discreet.mechanisms._ratios import Moments, moments, ratio_limit
+from discreet.mechanisms._chain_mechanism import PROOF, MomentStep, ProposingMechanism
+from discreet.mechanisms._ratios import Moments, ratio_limit
 from discreet.mechanisms.barker_mcmc import sampling_factor
 from discreet.mechanisms.base import Drawn, Plan
 from discreet.models.base import Records
@@ -167,14 +167,13 @@ def penalty_test(mean: Any, sigma: Any, noise: tuple[jax.Array, jax.Array]) -> j
     return log_u < mean + sigma * z - sigma**2 / 2
 
 
-class _Step(RatioStep):
+class _Step(MomentStep):
     """One step of the chain."""
 
-    def decide(
-        self, ratios: jax.Array, public: Any, test: Any, constants: Mapping[str, float]
-    ) -> tuple[jax.Array, jax.Array]:
-        seen = moments(ratios)
+    def judge(
+        self, seen: Moments, number: int, public: Any, test: Any, constants: Mapping[str, float]
+    ) -> jax.Array:
         mean = penalised_mean(
-            seen, public, batch=len(ratios), clip=constants["clip"], sampled=constants["sampled"]
+            seen, public, batch=number, clip=constants["clip"], sampled=constants["sampled"]
         )
-        return penalty_test(mean, constants["noise"], test), seen.clipped
+        return penalty_test(mean, constants["noise"], test)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.data.stored import StoredRecords
 from discreet.privacy.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -95,6 +97,12 @@ class Model(ABC):
 
         A refusal names the field and how many records were at fault, never a value.
         """
+        if isinstance(records, StoredRecords):
+            if records.owner != self:
+                raise ValueError(
+                    "stored records must be those of this model, got those of another; store them again"
+                )
+            return records
         shapes = self.record_shapes
         unknown = sorted(set(records) ^ set(shapes))
         if unknown:
@@ -117,7 +125,7 @@ class Model(ABC):
                     f"field {name} must have shape ({', '.join(want)}), got {array.ndim} axes "
                     f"of which the trailing are {array.shape[1:]}; check how the table was built"
                 )
-            bad = int(np.count_nonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1)))
+            bad = int(np.count_nonzero(~np.isfinite(array).all(axis=tuple(range(1, array.ndim)))))
             if bad:
                 raise ValueError(
                     f"field {name} must be finite, got NaN or infinity in {bad} records; "
@@ -130,6 +138,29 @@ class Model(ABC):
         if sizes == {0}:
             raise ValueError("records must not be empty; there is nothing to infer from")
         return self.admit(checked)
+
+    def store(
+        self,
+        pieces: Iterable[Mapping[str, ArrayLike]],
+        *,
+        folder: Path | None = None,
+        total: int | None = None,
+    ) -> StoredRecords:
+        """Check records piece by piece and keep them on disk, for tables larger than memory.
+
+        Args:
+            pieces: as `validate` takes them; a refusal counts the records of one piece.
+            folder: where the file without a name is made; by default that of the system.
+            total: the number of records in all processes, where each holds a part.
+
+        Example:
+            >>> from discreet.models import BetaBernoulli
+            >>> stored = BetaBernoulli((1, 1)).store({"x": [0.0, 1.0, 1.0]} for _ in range(4))
+            >>> stored.rows
+            12
+        """
+        checked = (self.validate(piece) for piece in pieces)
+        return StoredRecords(self.record_shapes, self, checked, folder=folder, total=total)
 
     def admit(self, records: Records) -> Records:
         """Clip or refuse what lies outside the declared domain."""
@@ -145,4 +176,20 @@ class Model(ABC):
 
 def count(records: Records) -> int:
     """The number of records."""
+    if isinstance(records, StoredRecords):
+        return records.total
     return len(next(iter(records.values())))
+
+
+def fields_per_record(records: Records) -> int:
+    """How many numbers a record has."""
+    if isinstance(records, StoredRecords):
+        return records.width
+    return sum(values[0].size for values in records.values())
+
+
+def take(records: Records, rows: NDArray[np.integer]) -> Records:
+    """The records with these numbers, wherever they lie."""
+    if isinstance(records, StoredRecords):
+        return records.take(rows)
+    return {name: values[rows] for name, values in records.items()}

@@ -6,6 +6,7 @@ docs/proofs/.
 """
 
 from discreet.privacy.attacker import attacker_success, attacker_words, percent
+from discreet.privacy.barker_chains import barker, barker_full_data
 from discreet.privacy.bayesian import BayesianAccountant
 from discreet.privacy.bayesian_loss import BayesianLoss
 from discreet.privacy.bayesian_people import PeopleCosts
@@ -16,8 +17,6 @@ from discreet.privacy.comparison import Approximation, gdp_central_limit
 from discreet.privacy.conjugate import gamma_poisson, normal_inverse_gamma, normal_mean
 from discreet.privacy.constructors import (
     approximate,
-    barker,
-    barker_full_data,
     beta_bernoulli,
     bounded_range,
     classical_epsilon,

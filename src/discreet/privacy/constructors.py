@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Literal, cast, overload
+from typing import cast
 
 import numpy as np
 
 from discreet.privacy import basic, checks
-from discreet.privacy.barker import BarkerBatch, BarkerBatchPublished, BarkerBatchRenyi
-from discreet.privacy.comparison import Approximation, as_published
 from discreet.privacy.conversion import classical
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.neighbours import Neighbours, as_neighbours
@@ -23,7 +21,8 @@ from discreet.privacy.subsampled import PoissonGaussian, WithoutReplacement
 Relation = Neighbours | str
 
 
-def _guarantee(piece: Piece, times: int = 1) -> Guarantee:
+def counted(piece: Piece, times: int = 1) -> Guarantee:
+    """`times` applications of a piece."""
     return Guarantee(((piece, times),) if times else (), piece.neighbours)
 
 
@@ -55,12 +54,12 @@ def pure(epsilon: float, *, neighbours: Relation) -> Guarantee:
         >>> pure(0.5, neighbours="substitute").epsilon(0)
         0.5
     """
-    return _guarantee(basic.Pure(as_neighbours(neighbours), checks.real("epsilon", epsilon, at_least=0.0)))
+    return counted(basic.Pure(as_neighbours(neighbours), checks.real("epsilon", epsilon, at_least=0.0)))
 
 
 def approximate(epsilon: float, delta: float, *, neighbours: Relation) -> Guarantee:
     """(epsilon, delta)-differential privacy, known at this one point."""
-    return _guarantee(
+    return counted(
         basic.Approximate(
             as_neighbours(neighbours),
             checks.real("epsilon", epsilon, at_least=0.0),
@@ -77,14 +76,12 @@ def bounded_range(width: float, *, neighbours: Relation) -> Guarantee:
 
     References: Durfee & Rogers 2019; Dong, Durfee & Rogers 2020; ERRATA 4 and S6.
     """
-    return _guarantee(
-        basic.BoundedRange(as_neighbours(neighbours), checks.real("width", width, at_least=0.0))
-    )
+    return counted(basic.BoundedRange(as_neighbours(neighbours), checks.real("width", width, at_least=0.0)))
 
 
 def zcdp(rho: float, *, neighbours: Relation) -> Guarantee:
     """rho-zero-concentrated differential privacy (Bun & Steinke 2016)."""
-    return _guarantee(basic.ZCDP(as_neighbours(neighbours), checks.real("rho", rho, at_least=0.0)))
+    return counted(basic.ZCDP(as_neighbours(neighbours), checks.real("rho", rho, at_least=0.0)))
 
 
 def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbours: Relation) -> Guarantee:
@@ -92,14 +89,14 @@ def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbours: Relation) ->
     sigma = checks.real("sigma", sigma, above=0.0)
     sensitivity = checks.real("sensitivity", sensitivity, at_least=0.0)
     # What no float holds has no epsilon at any delta, and neither has 1e300.
-    return _guarantee(basic.Gaussian(as_neighbours(neighbours), min(sensitivity / sigma, 1e300)))
+    return counted(basic.Gaussian(as_neighbours(neighbours), min(sensitivity / sigma, 1e300)))
 
 
 def laplace(scale: float, *, sensitivity: float = 1.0, neighbours: Relation) -> Guarantee:
     """Laplace noise of `scale` on one number with sensitivity `sensitivity`."""
     scale = checks.real("scale", scale, above=0.0)
     sensitivity = checks.real("sensitivity", sensitivity, at_least=0.0, at_most=min(1e307 * scale, 1e307))
-    return _guarantee(basic.Laplace(as_neighbours(neighbours), sensitivity / scale))
+    return counted(basic.Laplace(as_neighbours(neighbours), sensitivity / scale))
 
 
 def normals(shift: float, sd_p: float, sd_q: float, *, neighbours: Relation) -> Guarantee:
@@ -107,7 +104,7 @@ def normals(shift: float, sd_p: float, sd_q: float, *, neighbours: Relation) -> 
 
     For mechanisms whose worst pair is this one.
     """
-    return _guarantee(
+    return counted(
         basic.Normals(
             as_neighbours(neighbours),
             checks.real("shift", shift, at_least=0.0),
@@ -145,7 +142,7 @@ def renyi(curve: Callable[[float], float] | Mapping[float, float], *, neighbours
             "a mechanism without one has no Renyi guarantee"
         )
     orders, values = zip(*finite, strict=True)
-    return _guarantee(basic.RenyiCurve(as_neighbours(neighbours), orders, values))
+    return counted(basic.RenyiCurve(as_neighbours(neighbours), orders, values))
 
 
 def profile(
@@ -185,7 +182,7 @@ def profile(
         checks.real(f"delta of curve at epsilon {epsilon:g}", delta, at_least=0.0, at_most=1.0)
     epsilons, deltas = zip(*table, strict=True)
     deltas = tuple(np.minimum.accumulate(deltas).tolist())
-    return _guarantee(basic.Profile(as_neighbours(neighbours), epsilons, deltas))
+    return counted(basic.Profile(as_neighbours(neighbours), epsilons, deltas))
 
 
 def inexact(distance: float, *, neighbours: Relation) -> Guarantee:
@@ -218,7 +215,7 @@ def poisson_gaussian(rate: float, sigma: float, steps: int = 1, *, neighbours: R
     checks.real("rate", rate, above=0.0, at_most=1.0)
     checks.real("sigma", sigma, above=0.0)
     checks.integer("steps", steps, at_least=0)
-    return _guarantee(PoissonGaussian(as_neighbours(neighbours), rate, sigma), steps)
+    return counted(PoissonGaussian(as_neighbours(neighbours), rate, sigma), steps)
 
 
 def sampled_without_replacement(base: Guarantee, rate: float, steps: int = 1) -> Guarantee:
@@ -248,103 +245,7 @@ def sampled_without_replacement(base: Guarantee, rate: float, steps: int = 1) ->
             f"base must be one exact piece applied once, got {base.describe()!r}; "
             "amplify each piece by itself and add"
         )
-    return _guarantee(WithoutReplacement(Neighbours.SUBSTITUTE, base.pieces[0][0], rate), steps)
-
-
-_BARKER = {"exact": BarkerBatch, "tight": BarkerBatchRenyi, "as_published": BarkerBatchPublished}
-
-
-@overload
-def barker(
-    batch: int,
-    size: int,
-    steps: int,
-    tempered_size: int | None = None,
-    *,
-    bound: Literal["exact", "tight"] = "exact",
-    variance: float = 2.0,
-    clip: float = 1.0,
-) -> Guarantee: ...
-@overload
-def barker(
-    batch: int,
-    size: int,
-    steps: int,
-    tempered_size: int | None = None,
-    *,
-    bound: Literal["as_published"],
-    variance: float = 2.0,
-    clip: float = 1.0,
-) -> Approximation: ...
-def barker(
-    batch: int,
-    size: int,
-    steps: int,
-    tempered_size: int | None = None,
-    *,
-    bound: Literal["exact", "tight", "as_published"] = "exact",
-    variance: float = 2.0,
-    clip: float = 1.0,
-) -> Guarantee | Approximation:
-    """DP-MCMC with the subsampled Barker test, under substitution (paper M, Theorem 2).
-
-    Log-likelihood ratios are clipped to clip * sqrt(batch) / size, or / tempered_size
-    for a tempered posterior. The privacy cost does not depend on the tempering,
-    which only changes what is clipped.
-
-    Args:
-        batch: records in a minibatch, drawn without replacement.
-        size: records in all.
-        steps: accepted or rejected moves; each is billed.
-        tempered_size: N0 of the tempered posterior, at most `size`.
-        bound: "exact" is the supremum of the privacy profile over the allowed set
-            (ERRATA S1), "tight" the Renyi bound of ERRATA 11. "as_published" is
-            printed for comparison and is not a guarantee.
-        variance: C, the variance of the normal part of the test, below pi^2 / 3.
-        clip: kappa, the clipping factor, with kappa^2 < C.
-
-    References: Heikkila et al. 2019; docs/proofs/barker.md.
-
-    Example:
-        >>> f"{barker(1000, 100_000, 5000).epsilon(1e-5):.3f}"
-        '0.150'
-    """
-    checks.integer("batch", batch, at_least=2, at_most=checks.integer("size", size, at_least=2))
-    checks.integer("steps", steps, at_least=0)
-    if tempered_size is not None:
-        checks.integer("tempered_size", tempered_size, at_least=1, at_most=size)
-    checks.real("variance", variance, above=0.0, below=math.pi**2 / 3)
-    checks.real("clip", clip, above=0.0)
-    if clip**2 >= variance:
-        raise ValueError(
-            f"clip must have a square below variance {variance:g}, got {clip!r}; "
-            "clip harder or raise variance"
-        )
-    if bound not in _BARKER:
-        raise ValueError(f"bound must be one of {', '.join(_BARKER)}, got {bound!r}; the default is exact")
-    piece = _BARKER[bound](Neighbours.SUBSTITUTE, batch, variance, clip)
-    result = _guarantee(WithoutReplacement(Neighbours.SUBSTITUTE, piece, batch / size), steps)
-    if bound == "as_published":
-        if (variance, clip) != (2.0, 1.0):
-            raise ValueError(
-                f"as_published is printed for variance 2 and clip 1, got {variance:g} and {clip:g}; use exact"
-            )
-        return as_published("Barker test as published", lambda delta: classical_epsilon(result, delta))
-    return result
-
-
-def barker_full_data(ratio_bound: float, steps: int, *, variance: float = 2.0) -> Guarantee:
-    """DP-MCMC with the Barker test on all records, under substitution (paper M, Theorem 1).
-
-    Args:
-        ratio_bound: B, the bound on |log p(x|theta') - log p(x|theta)| of one record.
-        steps: accepted or rejected moves.
-        variance: C, the variance of the normal part of the test, below pi^2 / 3.
-    """
-    checks.real("ratio_bound", ratio_bound, at_least=0.0)
-    checks.integer("steps", steps, at_least=0)
-    checks.real("variance", variance, above=0.0, below=math.pi**2 / 3)
-    return _guarantee(basic.Gaussian(Neighbours.SUBSTITUTE, 2 * ratio_bound / math.sqrt(variance)), steps)
+    return counted(WithoutReplacement(Neighbours.SUBSTITUTE, base.pieces[0][0], rate), steps)
 
 
 def strongly_convex_posterior(lipschitz: float, convexity: float, *, neighbours: Relation) -> Guarantee:
@@ -365,7 +266,7 @@ def strongly_convex_posterior(lipschitz: float, convexity: float, *, neighbours:
     """
     checks.real("lipschitz", lipschitz, at_least=0.0)
     checks.real("convexity", convexity, above=0.0)
-    return _guarantee(basic.Gaussian(as_neighbours(neighbours), lipschitz / math.sqrt(convexity)))
+    return counted(basic.Gaussian(as_neighbours(neighbours), lipschitz / math.sqrt(convexity)))
 
 
 def beta_bernoulli(successes: float, failures: float, size: int, *, weight: float = 1.0) -> Guarantee:
@@ -383,7 +284,7 @@ def beta_bernoulli(successes: float, failures: float, size: int, *, weight: floa
         >>> f"{beta_bernoulli(6, 12, 100).epsilon(1e-5):.3f}"
         '2.236'
     """
-    return _guarantee(
+    return counted(
         BetaBernoulli(
             Neighbours.SUBSTITUTE,
             checks.real("successes", successes, above=0.0),
@@ -413,7 +314,7 @@ def dirichlet_categorical(concentration: Sequence[float], *, weight: float = 1.0
         raise ValueError(
             f"concentration must have 2 categories at least, got {len(values)}; add the missing ones"
         )
-    return _guarantee(
+    return counted(
         DirichletCategorical(
             Neighbours.SUBSTITUTE, values, checks.real("weight", weight, above=0.0, at_most=1.0)
         )

@@ -24,6 +24,9 @@ class MechanismRow(Named):
     relations: ClassVar[tuple[Neighbours, ...]] = (Neighbours.SUBSTITUTE,)
     """The neighbours for which its guarantee is proved."""
 
+    streams: ClassVar[bool] = False
+    """Whether it can read records that lie on disk."""
+
     def __init_subclass__(cls, *, name: str | None = None, **others: Any) -> None:
         super().__init_subclass__(**others)
         if name is not None:
@@ -167,6 +170,8 @@ class OutputRow(MechanismRow, name="OutputPerturbation"):
 
 class ChainRow(MechanismRow):
     """A Markov chain whose proposals never look at the data."""
+
+    streams: ClassVar[bool] = True
 
     scale: Number
     steps: int | None = None

@@ -2,107 +2,27 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import AfterValidator, Field
-
-from discreet.data import DataError, Encoding, Records, Schema, SchemaError
-from discreet.data.columns import Number
+from discreet.data import DataError, Encoding, Records, Schema, SchemaError, StoredRecords
 from discreet.data.errors import nearest
 from discreet.data.schema import toml_key, toml_value
 from discreet.privacy import Budget, Neighbours
-from discreet.study.errors import Setting, StudyError, choose, parse, speaking_of
+from discreet.study.errors import StudyError, choose, parse, speaking_of
+from discreet.study.files import read_toml
 from discreet.study.mechanisms import MECHANISMS, MechanismRow
 from discreet.study.models import MODELS, ModelRow
+from discreet.study.sections import Data, LedgerPlace, Privacy, Report
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger
     from discreet.mechanisms import Plan, Release
     from discreet.mechanisms.base import Account
     from discreet.models.base import Model
-
-LARGEST = 1 << 22
-"""Bytes of a file that is still taken for a study or a schema."""
-
-
-def _line(value: str) -> str:
-    if not value.strip() or not value.isprintable():
-        raise ValueError("it must be one line of text; write it without line breaks, and not empty")
-    return value.strip()
-
-
-Line = Annotated[str, AfterValidator(_line)]
-
-
-class Data(Setting):
-    """`[data]`: which table, and how it becomes records.
-
-    Attributes:
-        path: of the table, from the folder of the study file.
-        target: the column to explain, or a threshold on it such as "age >= 65".
-        records: how many rows the table has, where that number is public.
-        features: the columns to explain it by; all but the target unless given.
-        intercept: whether there is a constant feature.
-        scale: the interval that declared bounds are mapped to.
-        drop_first: whether a category's first value has no feature.
-        row_norm: a public limit to which longer rows of features are shortened.
-    """
-
-    path: str = Field(min_length=1)
-    target: str = Field(min_length=1)
-    records: int | None = Field(default=None, ge=1, le=10**12)
-    features: list[str] | None = None
-    intercept: bool = True
-    scale: Literal["unit", "centred"] = "unit"
-    drop_first: bool = False
-    row_norm: Number | None = None
-
-    def at(self, path: str) -> Self:
-        """The same about a table elsewhere."""
-        return self.model_copy(update={"path": path})
-
-
-class Privacy(Setting):
-    """`[privacy]`: what the release may cost, and what an epsilon is about."""
-
-    epsilon: Number = Field(gt=0)
-    delta: Number = Field(default=0.0, ge=0, lt=1)
-    neighbours: Literal["substitute", "add_remove"]
-
-
-class LedgerPlace(Setting):
-    """`[ledger]`: where the spend is recorded.
-
-    Attributes:
-        place: a file, from the folder of the study file, or postgresql://user@host/database.
-        dataset: the public name of the data set; by default the ledger's own.
-        purpose: what the ledger notes.
-    """
-
-    place: str = Field(min_length=1)
-    dataset: Line | None = Field(default=None, max_length=200)
-    purpose: Line | None = Field(default=None, max_length=500)
-
-
-class Report(Setting):
-    """`[report]`: what is written beside the draws.
-
-    Attributes:
-        folder: where the release goes, from the folder of the study file, unless --out says otherwise.
-        page: whether report.html is written.
-        authors: who may be cited for it.
-    """
-
-    folder: str | None = Field(default=None, min_length=1)
-    page: bool = True
-    authors: list[str] = Field(default_factory=list)
-
 
 _DECLARED = ("columns", "separator", "missing_marks")
 """Settings of `[data]` that make up a schema, where no file has one."""
@@ -201,6 +121,12 @@ class Study:
                 "data.records: it must be left out where neighbours are add_remove, because the number of "
                 "rows is not public there; remove it, or choose substitute"
             )
+        if self.data.stream and not self.mechanism_row.streams:
+            able = ", ".join(name for name, row in MECHANISMS.items() if row.streams)
+            raise StudyError(
+                f"data.stream: {self.mechanism_row.named} reads all records at once; remove stream, or "
+                f"choose one of {able}"
+            )
         if relation not in self.mechanism_row.relations:
             proved = " and ".join(self.mechanism_row.relations)
             raise StudyError(
@@ -269,19 +195,45 @@ class Study:
             return self.mechanism_row.plan(self.model, self.data.records, self.budget)
         raise AssertionError  # for the type checker: the block returns or raises
 
-    def records(self) -> Records:
-        """Read the table. The first thing here that touches data."""
+    def records(self, share: tuple[int, int] = (0, 1)) -> Records | StoredRecords:
+        """Read the table. The first thing here that touches data.
+
+        Args:
+            share: (k, P) reads the k-th of P equal parts, where P processes make one release of a
+                table that is streamed.
+        """
+        if self.data.stream:
+            return self._stored(*share)
+        if share != (0, 1):
+            raise StudyError("data.stream: it must be true where several processes share a table; add it")
         records = self.model_row.records(self.encoding.records(self.table))
-        if self.data.records is not None and len(next(iter(records.values()))) != self.data.records:
+        if self.data.records is not None:
+            self._counted(len(next(iter(records.values()))), self.data.records)
+        return records
+
+    def _stored(self, process: int, processes: int) -> StoredRecords:
+        n = self.data.records
+        assert n is not None  # noqa: S101  # `check` asks for it
+        first, last = n * process // processes, n * (process + 1) // processes
+        final = process + 1 == processes  # reads to the end, and finds rows that nobody expects
+        pieces = self.encoding.batches(self.table, part=slice(first, None if final else last))
+        scratch = None if self.data.scratch is None else self.folder / self.data.scratch
+        if scratch is not None and not scratch.is_dir():
+            raise StudyError(f"data.scratch: there is no folder {scratch}; make it first")
+        stored = self.model.store(map(self.model_row.records, pieces), folder=scratch, total=n)
+        self._counted(stored.rows, last - first)
+        return stored
+
+    def _counted(self, found: int, expected: int) -> None:
+        if found != expected:
             raise DataError(
                 f"{self.table.name} must have as many rows as the study says, {self.data.records}, got "
                 "another number; correct data.records, which is public where neighbours are substitute"
             )
-        return records
 
     def release(
         self,
-        records: Records,
+        records: Records | StoredRecords,
         *,
         key: int | None = None,
         ledger: Account | None = None,
@@ -331,7 +283,8 @@ class Study:
     def to_toml(self) -> str:
         """The study on its own, with its schema inside and without paths or the ledger's address."""
         named = {"title": self.title} if self.title is not None else {}
-        data = self.data.model_dump(exclude_none=True) | {"path": self.table.name}
+        data = self.data.model_dump(exclude_none=True, exclude={"stream", "scratch"})
+        data |= {"path": self.table.name}
         schema = self.schema.to_dict()
         columns = schema.pop("columns")
         data |= {name: schema[name] for name in _DECLARED if name in schema}
@@ -363,7 +316,7 @@ def load(path: str | Path) -> Study:
     place = Path(path)
     problem = None
     try:
-        return Study.of(_toml(place), place.parent)
+        return Study.of(read_toml(place), place.parent)
     except (StudyError, SchemaError) as error:
         problem = str(error)
     raise StudyError(f"{place.name}: {problem}")
@@ -394,7 +347,7 @@ def _data(values: object, folder: Path) -> tuple[Data, Schema]:
     if named is not None:
         if not isinstance(named, str):
             raise StudyError(f"data.schema: it must be the name of a file, got {type(named).__name__}")
-        _toml(folder / named)
+        read_toml(folder / named)
         return data, Schema.read(folder / named)
     problem = None
     try:
@@ -402,33 +355,3 @@ def _data(values: object, folder: Path) -> tuple[Data, Schema]:
     except SchemaError as error:
         problem = f"data.{error}" if error.place else f"data: {error}"
     raise StudyError(problem)
-
-
-def _toml(place: Path) -> dict[str, Any]:
-    """The values of a TOML file; whatever is wrong with it, nothing of it is quoted."""
-    if place.suffix.lower() != ".toml":
-        raise StudyError(
-            f"{place.name} must be a TOML file, got {place.suffix or 'no ending'}; is it a table?"
-        )
-    problem = None
-    try:
-        if not place.is_file():
-            siblings = [one.name for one in place.parent.glob("*.toml")] if place.parent.is_dir() else []
-            problem = f"there is no file {place}; {nearest(place.name, siblings)}"
-        elif place.stat().st_size > LARGEST:
-            problem = f"{place.name} has more than {LARGEST >> 20} MiB; is it a table?"
-        else:
-            return tomllib.loads(place.read_bytes().decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        problem = "it must be text in UTF-8; save it again"
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        problem = f"it is not TOML{_where(str(error))}; correct it there"
-    except (OSError, ValueError):
-        problem = "it cannot be read; is it a file one may read, without a number of thousands of digits?"
-    raise StudyError(problem)
-
-
-def _where(said: str) -> str:
-    said = " ".join(said.split())
-    found = re.fullmatch(r"(.*?) \(at (.*)\)", said)
-    return f" at {found[2]}: {found[1][:1].lower()}{found[1][1:]}" if found else f": {said}"
