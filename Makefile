@@ -7,7 +7,7 @@ DEV := .venv/dev.stamp
 LOCK = $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --quiet $(LOCKFLAGS)
 
-.PHONY: help demo test faults check docs bench scale lock clean
+.PHONY: help demo test faults check docs bench scale wheel lock clean
 .DELETE_ON_ERROR:
 
 help:  ## Show this list.
@@ -38,6 +38,9 @@ bench: $(DEV)  ## Compare with peers, as ratios in one run.
 
 scale: $(DEV)  ## Release 1e8 invented rows in less than 2 GiB; needs 4 GB of disk in TMPDIR, and minutes.
 	$(BIN)/python benchmarks/scale.py --rows 1e8 --out benchmarks/results/scale.json
+
+wheel: $(DEV)  ## Install the wheel into an empty environment and run the demo there; needs a registry.
+	DISCREET_WHEEL=1 $(BIN)/python -m pytest -s -n 0 tests/test_installed.py
 
 lock: $(DEV)  ## Resolve requirements/*.txt again; LOCKFLAGS=--upgrade takes the newest of everything.
 	$(LOCK) --output-file requirements/runtime.txt

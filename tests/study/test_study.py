@@ -4,11 +4,12 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import discreet as dc
 from discreet.study import MECHANISMS, MODELS, Study, StudyError, load
-from discreet.study.study import Data, LedgerPlace, Privacy, Report
+from discreet.study.sections import Data, LedgerPlace, Privacy, Report
 
 COLUMNS = {
     "age": {"kind": "integer", "lower": 18, "upper": 98},
@@ -42,6 +43,7 @@ NEEDED = {
     "FastMH": {"scale": 0.1, "tempered_size": 10, "steps": 2},
     "PenaltyHMC": {"leapfrog_steps": 2, "step_size": 0.05, "tempered_size": 10, "steps": 1},
     "PerturbedStatistics": {"draws": 7},
+    "VariationalSamples": {"steps": 5},
 }
 FAMILIES = ("DirectPosterior", "DiffusedPosterior", "ConcentratedPosterior", "PerturbedStatistics")
 
@@ -116,6 +118,38 @@ def test_records_are_those_of_the_schema_and_as_many_as_said(tmp_path: Path) -> 
     assert {name: values.tolist() for name, values in family.records().items()} == {"x": [1.0, 0.0]}
     with pytest.raises(dc.data.DataError, match="as many rows as the study says, 1000, got another number"):
         Study.of(STUDY, tmp_path).records()
+
+
+def test_a_streamed_table_is_the_same_records_on_disk_and_each_process_reads_its_part(tmp_path: Path) -> None:
+    rows = [f"{18 + k},0,{40 + k},female,none,{'yes' if k % 3 else 'no'}" for k in range(7)]
+    (tmp_path / "ward.csv").write_text("\n".join(["age,falls,weight,sex,pain,ill", *rows]))
+    chain = {"name": "PenaltyMCMC", **NEEDED["PenaltyMCMC"], "tempered_size": 1}
+    whole = Study.of(changed(data={"records": 7}, mechanism=chain), tmp_path).records()
+    study = Study.of(changed(data={"records": 7, "stream": True}, mechanism=chain), tmp_path)
+    kept = study.records()
+    assert isinstance(kept, dc.data.StoredRecords)
+    assert np.array_equal(kept.take(np.arange(7))["x"], whole["x"])
+    parts = [study.records((k, 2)) for k in (0, 1)]
+    assert isinstance(parts[0], dc.data.StoredRecords)
+    assert isinstance(parts[1], dc.data.StoredRecords)
+    assert (parts[0].rows, parts[1].rows, parts[0].total, parts[1].total) == (3, 4, 7, 7)
+    assert np.array_equal(parts[1].take(np.arange(4))["y"], whole["y"][3:])
+    for number in (6, 8):
+        wrong = Study.of(changed(data={"records": number, "stream": True}, mechanism=chain), tmp_path)
+        with pytest.raises(dc.data.DataError, match=f"as the study says, {number}, got another number"):
+            wrong.records()
+
+
+def test_what_cannot_be_streamed_is_refused_before_data_is_read() -> None:
+    with pytest.raises(
+        StudyError, match=r"data\.stream: OnePosteriorSample reads all records at once; .* Barker"
+    ):
+        Study.of(changed(data={"stream": True}))
+    chain = {"name": "BarkerMCMC", **NEEDED["BarkerMCMC"]}
+    kept = Study.of(changed(data={"stream": True, "scratch": "/home/anna"}, mechanism=chain))
+    assert "anna" not in kept.to_toml()
+    with pytest.raises(StudyError, match=r"data\.scratch: there is no folder /home/anna; make it"):
+        kept.records()
 
 
 @pytest.mark.parametrize("model", ["LogisticRegression", "DirichletCategorical"])

@@ -247,3 +247,23 @@ class PenaltyHMCRow(MechanismRow, name="PenaltyHMC"):
         chain = PenaltyHMC(model, self.leapfrog_steps, self.step_size, **settled)
         solved = self.given("steps", "limit", "noise", "gradient_limit", "gradient_noise")
         return chain.plan(n=public(n), budget=budget, **solved)
+
+
+# --- samples of a fit --------------------------------------------------------------
+
+
+class VariationalRow(MechanismRow, name="VariationalSamples"):
+    """Samples of a mean-field normal while it is fitted."""
+
+    steps: int = 100
+    tempered_size: int | None = None
+    clip: Number | None = None
+    precision: Number | None = None
+    rate: Number = 0.2
+    burn_in: Number = 0.5
+
+    def plan(self, model: Model, n: int | None, budget: Budget) -> Plan:
+        from discreet.mechanisms import VariationalSamples
+
+        settled = self.given("tempered_size", "clip", "precision", "rate", "burn_in")
+        return VariationalSamples(model, **settled).plan(n=public(n), budget=budget, steps=self.steps)
