@@ -336,13 +336,13 @@ def test_proposals_that_leave_the_support_are_billed_rejections() -> None:
 
 
 def test_a_ratio_that_is_not_a_number_is_one_vote_to_reject() -> None:
-    plan = half().plan(n=1000, steps=200, batch=200)
+    plan = half().plan(n=1000, steps=1000, batch=200)
     all_bad = plan.release({"x": np.full(1000, -1.0)}, key=1)
     assert np.unique(all_bad.draws["t"]).size == 1  # sum of votes: -clip sqrt(batch) = -12.7
     assert all_bad.guarantee == plan.guarantee
     x = np.random.default_rng(8).random(1000)
     one_bad = plan.release({"x": np.append(x[:-1], -1.0)}, key=1)
-    assert np.unique(one_bad.draws["t"]).size > 10
+    assert np.unique(one_bad.draws["t"]).size > 20
     assert np.all(np.isfinite(one_bad.draws["t"]))
 
 

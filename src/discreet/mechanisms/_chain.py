@@ -12,22 +12,21 @@ Proof page: docs/proofs/dp_mcmc.md.
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms._chain_batches import Batches, batches
+from discreet.mechanisms._chain_blocks import Blocks, Layout
 from discreet.mechanisms.base import Drawn
 from discreet.mechanisms.interruption import Paused
 from discreet.mechanisms.proposals import Noise
-from discreet.models.base import Records, Theta, count, fields_per_record, take
+from discreet.models.base import Records, Theta
 from discreet.privacy import Evidence, Sensitive
 from discreet.samplers.randomness import Randomness
 
@@ -37,10 +36,13 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 T = TypeVar("T")
 
-_STEPS_PER_BLOCK, _LARGEST_BLOCK, _BLOCKS_AHEAD = 256, 2**24, 4
-
-# XLA's newer code generator takes twice as long to compile such a loop, and its code is not faster.
-_COMPILER = {"xla_cpu_use_fusion_emitters": False}
+# XLA's newer code generator takes twice as long to compile such a loop, and its code is slower. Vectors are
+# as wide as the processor has them; two pieces keep two cores busy, and more would repeat each other's work.
+_COMPILER: dict[str, str | bool] = {
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_prefer_vector_width": "512",
+    "xla_cpu_parallel_codegen_split_count": "2",
+}
 
 
 class Moved(NamedTuple):
@@ -65,24 +67,6 @@ class Step(Protocol):
     ) -> Moved:
         """From a state to the next."""
         ...
-
-
-class Layout(NamedTuple):
-    """What a block is compiled for: how a step's numbers are laid end to end, and constants.
-
-    Attributes:
-        chains: how many run side by side.
-        state: names and shapes of the parameters.
-        noise: shapes of what `tree` holds.
-        tree: normals, uniforms and test noise.
-        constants: public numbers that the step reads.
-    """
-
-    chains: int
-    state: tuple[tuple[str, tuple[int, ...]], ...]
-    noise: tuple[tuple[int, ...], ...]
-    tree: Any
-    constants: tuple[tuple[str, float], ...]
 
 
 @dataclass
@@ -119,28 +103,30 @@ class Chain:
         """All steps that are left. Ctrl-C raises `Paused` with what is there."""
         import jax
 
+        draws = self.blocks
         with (
             jax.enable_x64(True),
             progress_bar(self.progress, self._done, self.steps) as advance,
-            closing(ahead(self._inputs, math.ceil((self.steps - self._done) / self.block))) as blocks,
+            draws.drawn(math.ceil((self.steps - self._done) / draws.steps)) as blocks,
         ):
-            compiled, step = _compiled_block(), hashable(self.step)
             every = jax.device_put(self.records) if self.batch is None else None
             state: Any = self._pieces[-1][-1] if self._pieces else self._first()
-            room = jax.device_put(np.zeros((self.block, *state.shape)))
+            room = np.zeros((draws.steps, *state.shape))
 
             def keep(rows: Any) -> None:
                 """Wait for a block, and keep its steps; those past the plan's number were not run."""
-                steps = min(self.block, self.steps - self._done)
+                steps = min(draws.steps, self.steps - self._done)
                 self._pieces.append(jax.device_get(rows)[:steps])
                 self._done += steps
                 advance(steps)
 
             try:
+                given = (state, room, draws.shapes, every, np.int64(0))
+                run = _compiled(self.step, draws.layout, given)
                 started, running = self._done, None
-                for layout, inputs in blocks:
-                    steps = min(self.block, self.steps - started)
-                    state, rows = compiled(step, layout, state, room, inputs, every, steps)
+                for inputs in blocks:
+                    steps = min(draws.steps, self.steps - started)
+                    state, rows = run(state, room, inputs, every, np.int64(steps))
                     if running is not None:
                         keep(running)  # while the next one runs
                     started, running = started + steps, rows
@@ -151,57 +137,28 @@ class Chain:
         return self._drawn()
 
     @property
-    def chains(self) -> int:
-        """How many run side by side."""
-        return len(next(iter(self.start.values())))
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        """The axis of chains; one chain goes without, which compiles faster."""
-        return () if self.chains == 1 else (self.chains,)
-
-    @property
-    def block(self) -> int:
-        """Steps per block: public, and small enough that its batches fit in memory."""
-        width = fields_per_record(self.records)
-        noise = sum(values.size for values in self.start.values())
-        per_step = 8 * ((self.batch or 0) * self.chains * (width + 1) + 4 * noise)
-        return max(1, min(_STEPS_PER_BLOCK, _LARGEST_BLOCK // per_step))
+    def blocks(self) -> Blocks:
+        """What draws the inputs of the loop."""
+        return Blocks(
+            self.records,
+            self.batch,
+            self.start,
+            self.test_noise,
+            self.draw_batches,
+            self.constants,
+            self.randomness,
+        )
 
     def _first(self) -> Array:
         """The state before the first step, laid out as the loop wants it."""
-        rows = [values.reshape(*self.lead, -1) for values in self.start.values()]
-        return np.concatenate([*rows, np.zeros((*self.lead, 2))], axis=-1)
-
-    def _inputs(self) -> tuple[Layout, Any]:
-        """Batches, proposal noise and test noise of a block, leading axes step and chain."""
-        import jax
-
-        g, shape = self.randomness.numpy(), (self.block, *self.lead)
-        batch = None
-        if self.batch is not None:
-            rows = self.draw_batches(g, count(self.records), self.batch, shape)
-            batch = take(self.records, rows)
-        like = {name: (*shape, *values.shape[1:]) for name, values in self.start.items()}
-        normal = {name: g.standard_normal(s) for name, s in like.items()}
-        uniform = {name: g.random(s) for name, s in like.items()}
-        words = g.integers(0, 2**32, size=(*shape, 2), dtype=np.uint32)
-        leaves, tree = jax.tree.flatten((normal, uniform, self.test_noise(g, shape)))
-        layout = Layout(
-            chains=self.chains,
-            state=tuple((name, values.shape[1:]) for name, values in self.start.items()),
-            noise=tuple(leaf.shape[len(shape) :] for leaf in leaves),
-            tree=tree,
-            constants=tuple(self.constants.items()),
-        )
-        numbers = np.concatenate([leaf.reshape(*shape, -1) for leaf in leaves], axis=-1)
-        with jax.enable_x64(True):
-            return layout, jax.device_put((batch, numbers, words))
+        lead = self.blocks.lead
+        rows = [values.reshape(*lead, -1) for values in self.start.values()]
+        return np.concatenate([*rows, np.zeros((*lead, 2))], axis=-1)
 
     def _drawn(self) -> Drawn:
         """The draws, one chain after the other."""
         rows = np.concatenate([np.empty((0, *self._first().shape)), *self._pieces])
-        rows = np.moveaxis(rows.reshape(self._done, self.chains, rows.shape[-1]), 1, 0)
+        rows = np.moveaxis(rows.reshape(self._done, self.blocks.chains, rows.shape[-1]), 1, 0)
         draws: dict[str, Array] = {}
         at = 0
         for name, values in self.start.items():
@@ -225,19 +182,6 @@ class Chain:
                 "clipped_share": Sensitive(shares[:, 1], "share of clipped ratios of each chain"),
             },
         )
-
-
-def ahead(make: Callable[[], T], number: int) -> Generator[T]:
-    """What `number` calls of `make` return, in order; another thread makes the next few meanwhile."""
-    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="discreet-blocks")
-    waiting: deque[Future[T]] = deque()
-    try:
-        for place in range(number):
-            while len(waiting) < min(_BLOCKS_AHEAD, number - place):
-                waiting.append(worker.submit(make))
-            yield waiting.popleft().result()
-    finally:
-        worker.shutdown(cancel_futures=True)
 
 
 class _ByIdentity:
@@ -264,25 +208,31 @@ def hashable(step: Step) -> Step:
     return step
 
 
-@cache
-def _compiled_block() -> Callable[..., Any]:
-    """The loop, compiled per step, layout and shapes."""
+def _compiled(step: Step, layout: Layout, given: Any) -> Callable[..., Any]:
+    """The loop, compiled for these shapes, whose arrays need not be there yet; once per step and layout."""
     import jax
 
-    quick, plain = (jax.jit(_block, static_argnums=(0, 1), compiler_options=o) for o in (_COMPILER, None))
-
-    def run(*given: Any) -> Any:
-        try:
-            return quick(*given)
-        except jax.errors.JaxRuntimeError as error:
-            if "No such compile option" not in str(error):
-                raise
-            return plain(*given)  # another version of XLA
-
-    return run
+    shapes, tree = jax.tree.flatten(jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), given))
+    return _compile(hashable(step), layout, tuple(shapes), tree)[0]
 
 
-def _block(  # noqa: PLR0917 - JAX marks static arguments by position
+@lru_cache(maxsize=64)
+def _compile(
+    step: Step, layout: Layout, shapes: tuple[Any, ...], tree: Any
+) -> tuple[Callable[..., Any], Any]:
+    """The compiled loop, and what it was compiled from: to free that takes as long as some hundred steps."""
+    import jax
+
+    lowered = jax.jit(partial(_block, step, layout)).lower(*jax.tree.unflatten(tree, shapes))
+    try:
+        return lowered.compile(_COMPILER), lowered
+    except jax.errors.JaxRuntimeError as error:
+        if "No such compile option" not in str(error):
+            raise
+        return lowered.compile(), lowered  # another version of XLA
+
+
+def _block(  # noqa: PLR0917 - JAX compiles for positions
     step: Step, layout: Layout, first: Any, room: Any, inputs: Any, every: Any, steps: Any
 ) -> tuple[jax.Array, jax.Array]:
     """`steps` steps of all chains: the last row, and a row for each step.
@@ -318,7 +268,9 @@ def at(array: Any, *, i: Any) -> Any:
     """array[i], for an index that is known to be inside."""
     from jax import lax
 
-    return lax.dynamic_index_in_dim(array, i, keepdims=False, allow_negative_indices=False)
+    zeros = (0,) * (array.ndim - 1)
+    row = lax.dynamic_slice(array, (i, *zeros), (1, *array.shape[1:]), allow_negative_indices=False)
+    return lax.squeeze(row, (0,))
 
 
 def split(row: Any, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
@@ -334,9 +286,9 @@ def split(row: Any, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
 
 def accept(accepted: jax.Array, candidate: Theta, theta: Theta) -> Theta:
     """The candidate or the current state."""
-    import jax.numpy as jnp
+    from jax import lax
 
-    return {name: jnp.where(accepted, candidate[name], theta[name]) for name in theta}
+    return {name: lax.select_n(accepted, theta[name], candidate[name]) for name in theta}
 
 
 def progress_bar(progress: bool, done: int, steps: int) -> AbstractContextManager[Callable[[int], None]]:

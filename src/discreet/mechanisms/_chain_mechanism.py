@@ -189,7 +189,10 @@ class RatioStep:
 
     def propose(self, theta: Theta, noise: Noise) -> tuple[Theta, jax.Array]:
         """A candidate, and the log prior ratio plus the proposal ratio."""
-        candidate, proposal_ratio = self.proposal.propose(theta, noise)
+        from jax import lax
+
+        proposed, proposal_ratio = self.proposal.propose(theta, noise)
+        candidate = {name: lax.convert_element_type(proposed[name], theta[name].dtype) for name in theta}
         return candidate, public_ratio(self.model, candidate, theta, proposal_ratio)
 
     def ratios(

@@ -21,7 +21,8 @@ import numpy as np
 
 from discreet.data import StoredRecords
 from discreet.mechanisms import _chain
-from discreet.mechanisms._chain import Array, Chain, Layout, accept
+from discreet.mechanisms._chain import Array, Chain, accept
+from discreet.mechanisms._chain_blocks import Layout, ahead
 from discreet.mechanisms._ratios import Moments
 from discreet.mechanisms.base import Drawn
 from discreet.mechanisms.interruption import Paused
@@ -89,10 +90,11 @@ class StreamedChain(Chain):
         ):
             state: Any = self._pieces[-1][-1] if self._pieces else self._first()
             try:
+                blocks = self.blocks
                 while self._done < self.steps:
-                    layout, inputs = self._inputs()
-                    for place in range(min(self.block, self.steps - self._done)):
-                        state = self._step(layout, state, inputs, place)
+                    inputs = blocks.block({}, iter(()))
+                    for place in range(min(blocks.steps, self.steps - self._done)):
+                        state = self._step(blocks.layout, state, inputs, place)
                         self._pieces.append(state[None])
                         self._done += 1
                         advance(1)
@@ -105,7 +107,7 @@ class StreamedChain(Chain):
         import jax
 
         size = sum(values[0].size for values in self.start.values())
-        nothing = np.zeros((self.chains, size))
+        nothing = np.zeros((self.blocks.chains, size))
         with jax.enable_x64(True):
             for _ in range(self.steps):
                 self._sums(States(nothing, nothing))
@@ -125,9 +127,9 @@ class StreamedChain(Chain):
         step = cast("Parts", _chain.hashable(self.step))
         candidate, public = _compiled()["propose"](step, layout, row, inputs, place)
         ends = sum(values[0].size for values in self.start.values())
-        theta = np.asarray(row).reshape(self.chains, -1)[:, :ends]
-        sums = self._sums(States(theta, np.asarray(candidate).reshape(self.chains, -1)))
-        totals = sums.reshape(*self.lead, 2)
+        theta = np.asarray(row).reshape(self.blocks.chains, -1)[:, :ends]
+        sums = self._sums(States(theta, np.asarray(candidate).reshape(self.blocks.chains, -1)))
+        totals = sums.reshape(*self.blocks.lead, 2)
         judged = _compiled()["judge"](
             step, layout, count(self.records), row, candidate, public, totals, inputs, place
         )
@@ -152,13 +154,14 @@ class StreamedChain(Chain):
         whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         compared = [jax.make_array_from_process_local_data(whole, np.asarray(each)) for each in states]
         add = _adder(mesh, step, shapes, constants, bits(records.total))
-        zeros = np.zeros((local, self.chains, 2), np.int64)
+        zeros = np.zeros((local, self.blocks.chains, 2), np.int64)
         totals = jax.make_array_from_process_local_data(split, zeros)
         pieces = iter(records.pieces(rows * local, number))
-        for piece, there in _chain.ahead(partial(next, pieces), number):
-            inside = np.arange(rows * local) < there
-            given = jax.tree.map(partial(jax.make_array_from_process_local_data, split), (piece, inside))
-            totals = add(totals, *compared, *given)
+        with ahead(partial(next, pieces), number) as drawn:
+            for piece, there in drawn:
+                inside = np.arange(rows * local) < there
+                given = jax.tree.map(partial(jax.make_array_from_process_local_data, split), (piece, inside))
+                totals = add(totals, *compared, *given)
         return np.asarray(jax.device_get(_compiled()["total"](whole)(totals)))
 
 

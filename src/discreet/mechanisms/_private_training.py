@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms._chain import ahead, progress_bar
+from discreet.mechanisms._chain import progress_bar
+from discreet.mechanisms._chain_blocks import ahead
 from discreet.mechanisms._private_sums import Engine, Inputs, Numbers, Tree, trained_shapes
 from discreet.mechanisms.interruption import Paused, between_steps
 from discreet.models import NeuralNetwork
@@ -134,7 +134,7 @@ class Training:
         with (
             jax.enable_x64(self.double),
             progress_bar(self.progress, self.done, self.steps) as advance,
-            closing(ahead(self._prepare, self.steps - self.done)) as prepared,
+            ahead(self._prepare, self.steps - self.done) as prepared,
             between_steps() as asked,
         ):
             records = jax.device_put(

@@ -6,6 +6,7 @@ Proof page: docs/proofs/dp_mcmc.md#clipping.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,13 +35,26 @@ def clipped_ratios(
     may, -1. It must not do more: a record that could force a rejection would be seen.
     """
     import jax
-    import jax.numpy as jnp
+    from jax import lax
 
-    def ratio(record: Theta) -> jax.Array:
-        return loss(model, theta, record) - loss(model, candidate, record)
+    # The loss is written once for both places: it is traced and compiled once.
+    places = {
+        name: lax.concatenate([lax.expand_dims(at[name], (0,)) for at in (theta, candidate)], 0)
+        for name in theta
+    }
 
-    ratios = jax.vmap(ratio)(batch) / limit
-    return jnp.where(ratios > -1.0, jnp.minimum(ratios, 1.0), -1.0)  # not a number is not above -1
+    def losses(record: Theta) -> jax.Array:
+        return jax.vmap(partial(_at, loss, model, record))(places)
+
+    values = jax.vmap(losses, out_axes=1)(batch)
+    before, after = (lax.squeeze(part, (0,)) for part in lax.split(values, (1, 1)))
+    ratios = lax.mul(lax.sub(before, after), 1 / limit)
+    voting = lax.gt(ratios, -1.0)  # what is not a number is not above -1
+    return lax.select(voting, lax.min(ratios, 1.0), lax.full_like(ratios, -1.0))
+
+
+def _at(loss: Loss, model: Model, record: Theta, theta: Theta) -> jax.Array:
+    return loss(model, theta, record)
 
 
 class Moments(NamedTuple):

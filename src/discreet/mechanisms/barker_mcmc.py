@@ -224,8 +224,11 @@ def released_normal(
         variance: C.
         sampled: see `sampling_factor`.
     """
+    from jax import lax
+
     return ReleasedNormal(
-        clip * math.sqrt(batch) * seen.mean + public, variance - sampled * clip**2 * seen.spread
+        lax.add(lax.mul(seen.mean, clip * math.sqrt(batch)), public),
+        lax.sub(variance, lax.mul(seen.spread, sampled * clip**2)),
     )
 
 
@@ -259,7 +262,7 @@ class _Step(MomentStep):
     def judge(
         self, seen: Moments, number: int, public: Any, test: Any, constants: Mapping[str, float]
     ) -> jax.Array:
-        import jax.numpy as jnp
+        from jax import lax
 
         normal = released_normal(
             seen,
@@ -270,4 +273,5 @@ class _Step(MomentStep):
             sampled=constants["sampled"],
         )
         z, correction = test
-        return normal.mean + jnp.sqrt(normal.variance) * z + correction > 0  # never for NaN or -inf
+        total = lax.add(lax.add(normal.mean, lax.mul(lax.sqrt(normal.variance), z)), correction)
+        return lax.gt(total, 0.0)  # never for NaN or -inf

@@ -234,7 +234,12 @@ def _short(value: Plain) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+_NAMES = ("discreet", "dp-accounting", "jax", "numpy", "numpyro", "polars", "scipy", "sqlalchemy")
+
+# Read once: looking them up takes as long as a thousand steps of a chain.
+_VERSIONS = {"python": platform.python_version(), **{name: version(name) for name in _NAMES}}
+
+
 def versions() -> dict[str, str]:
     """What runs, for provenance."""
-    names = ("discreet", "dp-accounting", "jax", "numpy", "numpyro", "polars", "scipy", "sqlalchemy")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    return dict(_VERSIONS)

@@ -71,10 +71,13 @@ class RandomWalk:
             checks.real("scale", self.scale, above=0.0)
 
     def propose(self, theta: Theta, noise: Noise) -> tuple[Theta, float]:
-        return {name: value + self._of(name) * noise.normal[name] for name, value in theta.items()}, 0.0
+        from jax import lax
+
+        moves = {name: lax.mul(normal, self._of(name)) for name, normal in noise.normal.items()}
+        return {name: lax.add(value, moves[name]) for name, value in theta.items()}, 0.0
 
     def _of(self, name: str) -> float:
-        return self.scale[name] if isinstance(self.scale, Mapping) else self.scale
+        return float(self.scale[name] if isinstance(self.scale, Mapping) else self.scale)
 
 
 @dataclass(frozen=True)
