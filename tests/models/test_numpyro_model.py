@@ -12,9 +12,10 @@ import numpyro.distributions as dist
 import pytest
 from scipy.integrate import quad
 
-from discreet.models import LogisticRegression, Model, from_numpyro
-from discreet.models.attack import refute
-from discreet.privacy import Standing
+from discreet.mechanisms import OnePosteriorSample
+from discreet.models import Gibbs, LogisticRegression, Model, from_numpyro
+from discreet.models.attack import refute, refute_concavity
+from discreet.privacy import Budget, Standing
 
 
 def logistic(x: jax.Array, y: jax.Array | None = None) -> None:
@@ -174,3 +175,43 @@ def test_stated_certificates_are_assumed_and_attacked() -> None:
     refute(fair)
     with pytest.raises(ValueError, match="random search on made-up records found"):
         refute(with_peak(3.0))
+
+
+def location(y: jax.Array) -> None:
+    """Prior convexity 1/4, smoothness 1 and concave; the slope is not bounded."""
+    mu = numpyro.sample("mu", dist.Normal(0, 2))
+    with numpyro.plate("people", len(y)):
+        numpyro.sample("y", dist.Normal(mu, 1.0), obs=y)
+
+
+def heavy(y: jax.Array) -> None:
+    """A slope of at most 1, and not concave."""
+    mu = numpyro.sample("mu", dist.Normal(0, 2))
+    with numpyro.plate("people", len(y)):
+        numpyro.sample("y", dist.Cauchy(mu, 1.0), obs=y)
+
+
+@pytest.mark.parametrize(
+    ("fn", "name", "true", "false"),
+    [
+        (location, "prior_convexity", 0.25, 0.26),
+        (location, "smoothness", 1.0, 0.9),
+        (heavy, "lipschitz", 1.0, 0.99),
+        (heavy, "lipschitz_difference", 2.0, 1.9),
+    ],
+)
+def test_every_stated_certificate_is_attacked(
+    fn: Callable[..., None], name: str, true: float, false: float
+) -> None:
+    refute(from_numpyro(fn, records="people", certificates={name: true}))
+    with pytest.raises(ValueError, match=f"{name}.*random search on made-up records found"):
+        refute(from_numpyro(fn, records="people", certificates={name: false}))
+
+
+def test_a_gibbs_posterior_of_a_model_that_is_not_concave_is_refused() -> None:
+    stated = {"lipschitz_difference": 2.0, "prior_convexity": 0.25}
+    refute_concavity(from_numpyro(location, records="people"))
+    with pytest.raises(ValueError, match="must be concave"):
+        OnePosteriorSample(from_numpyro(heavy, records="people", certificates=stated), loss=Gibbs()).plan(
+            n=10, budget=Budget(epsilon=1.0, delta=1e-6)
+        )

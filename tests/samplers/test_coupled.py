@@ -68,10 +68,26 @@ def test_a_chain_that_is_too_short_is_refused() -> None:
         CoupledChains(meet=1, gamma=1e-6).sample(Lopsided(), Gibbs(1.0), RECORDS, Randomness(1), 1)
 
 
+@pytest.mark.parametrize("meet", [3, 6])
+def test_the_distance_is_within_the_bound_where_the_law_is_known(meet: int) -> None:
+    """Marginal Kolmogorov-Smirnov distances bound total variation from below; 4,000 draws err by 0.03."""
+    sampler = CoupledChains(gamma=0.2, meet=meet)
+    found = sampler.sample(Lopsided(), Gibbs(1.0), RECORDS, Randomness(3), 4000)
+    bound = found.diagnostics["gamma"].reveal()
+    for k in range(2):
+        assert kstest(np.arcsinh(found.draws["w"][:, k]), norm.cdf).statistic <= bound + 0.03
+
+
 def test_run_lengths_are_fixed_in_advance() -> None:
-    sampler = CoupledChains(gamma=1e-6, meet=12, pairs=24)
-    limit = _limit(1, 24)
-    assert limit ** (sampler.steps // 12) / (1 - limit) <= 1e-6
+    sampler = CoupledChains(gamma=1e-6, meet=12, pairs=24, stragglers=3)
+    assert sampler.steps % 12 == 0
+    assert sampler.estimate(3) <= 1e-6 < sampler.estimate(4), "3 of 24 may be late, and no more"
+    # Every term of the sum over lags, by hand.
+    limit, steps, lag = _limit(2, 24), sampler.steps, sampler.lag
+    terms = [limit ** ((steps + j * lag) // 12) for j in range(2000)]
+    assert sum(terms) <= sampler.estimate(2) * (1 + 1e-12)
+    with pytest.raises(ValueError, match="stragglers must be fewer"):
+        CoupledChains(pairs=4, stragglers=4)
     assert _limit(0, 24) == pytest.approx(1 - 0.001 ** (1 / 24))
     assert _limit(24, 24) == 1.0
 
@@ -85,11 +101,18 @@ def test_the_target_is_flat_and_back() -> None:
 
 @pytest.mark.slow
 def test_nuts() -> None:
-    draws = NUTS(warmup=60, steps=20).sample(Lopsided(), Gibbs(1.0), RECORDS, Randomness(5), 60)
+    draws = NUTS(60, 20, rhat=2.0, ess=10).sample(Lopsided(), Gibbs(1.0), RECORDS, Randomness(5), 60)
     assert kstest(np.arcsinh(draws.draws["w"][:, 0]), norm.cdf).pvalue > 1e-3
     assert set(draws.diagnostics) == {"rhat", "effective_sample_size", "divergences"}
     with pytest.raises(SamplingError, match="R-hat"):
         NUTS(warmup=60, steps=20, rhat=1.0001).sample(Lopsided(), Gibbs(1.0), RECORDS, Randomness(5), 60)
+    with pytest.raises(SamplingError, match="effective sample size of at least 1e"):
+        NUTS(60, 20, rhat=2.0, ess=1e6).sample(Lopsided(), Gibbs(1.0), RECORDS, Randomness(5), 60)
+    (checked,) = draws.evidence
+    assert checked.standing is Standing.CHECKED
+    assert "R-hat" in checked.claim
+    assert "effective sample size" in checked.claim
+    assert "none diverged" in checked.claim
 
 
 def test_the_default() -> None:

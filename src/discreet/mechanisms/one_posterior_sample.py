@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.mechanisms.base import Drawn, Mechanism, Plain, Plan
 from discreet.mechanisms.release import Scale
-from discreet.models.attack import refute
+from discreet.models.attack import refute, refute_concavity
 from discreet.models.base import Bound, Model, Records
 from discreet.models.bounded_response import BoundedRegression
 from discreet.models.logistic import LogisticRegression
@@ -372,6 +372,7 @@ def _gibbs_convex(loss: Gibbs, order: _Order) -> _Settled | None:
     if isinstance(order.model, LogisticRegression | SoftmaxRegression | BoundedRegression):
         concave = Evidence.proved("the log density is concave in the parameters", _CONVEX_PAGE)
     else:
+        refute_concavity(order.model)
         concave = Evidence.assumed("the log density is concave in the unconstrained parameters", _CONVEX_PAGE)
     evidence = (slope.evidence, convexity.evidence, concave)
     return _Settled(Gibbs(weight), guarantee, evidence, (reason,), {})

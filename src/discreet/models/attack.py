@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import jax
 
 NAMES = ("density", "lipschitz", "lipschitz_difference", "log_density", "prior_convexity", "smoothness")
+_LOWER = frozenset({"prior_convexity"})
+"""Certificates that are bounds from below."""
 _SLACK = 1e-6
 
 
@@ -25,8 +27,9 @@ def assumed_bounds(certificates: Mapping[str, float]) -> dict[str, Bound]:
         if name not in NAMES:
             raise ValueError(f"certificates must be among {', '.join(NAMES)}, got {name!r}; rename it")
         checks.real(name, value, above=0.0)
+        side = "least" if name in _LOWER else "most"
         found[name] = Bound(
-            float(value), Evidence.assumed(f"{name} is at most {value:g}", "stated by the user")
+            float(value), Evidence.assumed(f"{name} is at {side} {value:g}", "stated by the user")
         )
     return found
 
@@ -45,13 +48,44 @@ def refute(model: Model, *, points: int = 2048, seed: int = 0) -> None:
     for name, bound in claims.items():
         if name not in measures:
             continue
-        worst = _search(model, measures[name], points, seed)
-        if worst > bound.value + _SLACK * max(1.0, abs(bound.value)):
+        sign = -1.0 if name in _LOWER else 1.0
+        worst = sign * _search(model, measures[name], points, seed)
+        if sign * (worst - bound.value) > _SLACK * max(1.0, abs(bound.value)):
             raise ValueError(
                 f"the certificate {name!r} must hold for all records and parameters, got {bound.value:g} "
-                f"where a random search on made-up records found {worst:.6g}; state a larger bound or "
-                "restrict the model"
+                f"where a random search on made-up records found {worst:.6g}; state a "
+                f"{'smaller' if sign < 0 else 'larger'} bound or restrict the model"
             )
+
+
+def refute_concavity(model: Model, *, points: int = 2048, seed: int = 0) -> None:
+    """Look for a record and parameters at which the log density curves upwards.
+
+    Raises:
+        ValueError: if some were found.
+    """
+    import jax.numpy as jnp
+
+    def upward(theta: Any, one: Any, other: Any) -> jax.Array:
+        return jnp.max(_curvatures(model, theta, one)) + 0 * model.log_density(theta, other)
+
+    worst = _search(model, upward, points, seed)
+    if worst > _SLACK:
+        raise ValueError(
+            "the log density must be concave in the unconstrained parameters for the price of a Gibbs "
+            f"posterior, got {type(model).__name__}, where a random search on made-up records found a "
+            f"curvature of {worst:.4g}; use BetaDivergence() or ClippedGibbs(bound=...)"
+        )
+
+
+def _curvatures(model: Model, theta: Any, record: Any) -> jax.Array:
+    """Eigenvalues of the Hessian of the log density of one record."""
+    import jax
+    import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
+
+    flat, unravel = ravel_pytree(theta)
+    return jnp.linalg.eigvalsh(jax.hessian(lambda v: model.log_density(unravel(v), record))(flat))
 
 
 def _measures(model: Model) -> dict[str, Callable[..., jax.Array]]:
@@ -62,11 +96,23 @@ def _measures(model: Model) -> dict[str, Callable[..., jax.Array]]:
     def slope(theta: Any, record: Any) -> jax.Array:
         return ravel_pytree(jax.grad(model.log_density)(theta, record))[0]
 
+    def least_curvature(theta: Any, one: Any, other: Any) -> jax.Array:
+        flat, unravel = ravel_pytree(theta)
+        hessian = jax.hessian(lambda v: model.log_prior(unravel(v)))(flat)
+        return jnp.max(jnp.linalg.eigvalsh(hessian)) + 0 * (
+            model.log_density(theta, one) + model.log_density(theta, other)
+        )
+
     return {
         "density": lambda t, a, b: jnp.exp(model.log_density(t, a)) + 0 * model.log_density(t, b),
         "log_density": lambda t, a, b: jnp.abs(model.log_density(t, a)) + 0 * model.log_density(t, b),
         "lipschitz": lambda t, a, b: jnp.linalg.norm(slope(t, a)) + 0 * model.log_density(t, b),
         "lipschitz_difference": lambda t, a, b: jnp.linalg.norm(slope(t, a) - slope(t, b)),
+        "smoothness": lambda t, a, b: (
+            jnp.max(jnp.abs(_curvatures(model, t, a))) + 0 * model.log_density(t, b)
+        ),
+        # The search maximises: the greatest eigenvalue of the log prior's Hessian is minus its convexity.
+        "prior_convexity": least_curvature,
     }
 
 
@@ -99,7 +145,8 @@ def _search(model: Model, measure: Callable[..., jax.Array], points: int, seed: 
 
             def step(state: tuple[Any, jax.Array], rate: jax.Array) -> tuple[tuple[Any, jax.Array], None]:
                 point, top = state
-                gradient = jax.grad(lambda p: jnp.log(jnp.abs(measure(p, a, b)) + 1e-300))(point)
+                # Only the direction counts; arcsinh keeps small values from underflow, and their sign.
+                gradient = jax.grad(lambda p: jnp.arcsinh(1e100 * measure(p, a, b)))(point)
                 size = jnp.sqrt(sum((g**2).sum() for g in jax.tree.leaves(gradient)) + 1e-300)
                 length = 1 + jnp.sqrt(sum((p**2).sum() for p in jax.tree.leaves(point)))
                 moved = jax.tree.map(lambda p, g: p + rate * length * g / size, point, gradient)

@@ -41,7 +41,8 @@ def coupled(model: Model, loss: Loss, gamma: float, size: int) -> Sampler | None
     if isinstance(model, NeuralClassification | NeuralRegression):
         return None
     parameters = sum(math.prod(shape) for shape in model.parameter_shapes.values())
-    meet = max(12, round(0.8 * parameters))
+    # Pairs meet in 20 to 100 steps on 100 one-hot columns; half of that on ten numbers.
+    meet = max(12, round(0.9 * parameters))
     bill = gamma > 0
     sampler = CoupledChains(gamma=gamma if bill else _TRUSTED, meet=meet, bill=bill)
     return None if sampler.refusal(model, loss) else sampler

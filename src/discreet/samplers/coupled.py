@@ -43,6 +43,7 @@ class CoupledChains:
             draw. The plan bills it unless `bill` is False.
         meet: m, steps within which coupled pairs are asked to meet.
         pairs: N, coupled pairs; 0 draws without a check.
+        stragglers: k, pairs of the N that may fail to meet before the draw is refused.
         bill: whether gamma enters delta. A budget with delta = 0 has no room for
             it; then the distance stands in the evidence only.
 
@@ -56,13 +57,20 @@ class CoupledChains:
 
     gamma: float = 1e-6
     meet: int = 12
-    pairs: int = 16
+    pairs: int = 24
+    stragglers: int = 3
     bill: bool = True
 
     def __post_init__(self) -> None:
         checks.real("gamma", self.gamma, above=0.0, below=1.0)
         checks.integer("meet", self.meet, at_least=1)
         checks.integer("pairs", self.pairs, at_least=0)
+        checks.integer("stragglers", self.stragglers, at_least=0)
+        if 0 < self.pairs <= self.stragglers:
+            raise ValueError(
+                f"stragglers must be fewer than the pairs, got {self.stragglers} of {self.pairs}; take more "
+                "pairs"
+            )
         if self.pairs and self.steps > 100_000:
             raise ValueError(
                 f"gamma {self.gamma:g} must be within reach of {self.pairs} pairs, got a need of "
@@ -71,9 +79,22 @@ class CoupledChains:
 
     @property
     def steps(self) -> int:
-        """How long the chain of a draw is: enough for gamma if one pair of all does not meet in time."""
-        limit = _limit(1, self.pairs) if self.pairs else 0.3
-        return self.meet * math.ceil(math.log(self.gamma * (1 - limit)) / math.log(limit))
+        """How long the chain of a draw is: enough for gamma if all stragglers do not meet in time."""
+        limit = _limit(self.stragglers, self.pairs) if self.pairs else 0.3
+        least = self.gamma * (1 - limit) / math.ceil(self.meet / self.lag)
+        return self.meet * math.ceil(math.log(least) / math.log(limit))
+
+    @property
+    def lag(self) -> int:
+        """L, how far the first chain of a pair is ahead: short, because until then the second idles."""
+        return math.ceil(self.meet / 8)
+
+    def estimate(self, unmet: int) -> float:
+        """The total variation distance that so many pairs without a meeting allow."""
+        limit = _limit(unmet, self.pairs)
+        if limit == 1:
+            return 1.0
+        return math.ceil(self.meet / self.lag) * limit ** (self.steps // self.meet) / (1 - limit)
 
     @property
     def distance(self) -> float:
@@ -120,8 +141,8 @@ class CoupledChains:
                 moves.append(np.asarray(moved))
             unmet = 0
             if self.pairs:
-                noise = _Noise.draw(source, 2 * self.meet, self.pairs, target.size)
-                met = programs.pairs(mode, scale, noise, numbers, data)
+                noise = _Noise.draw(source, self.lag + self.meet, self.pairs, target.size)
+                met = programs.pairs(mode, scale, noise, jnp.asarray(self.lag), numbers, data)
                 unmet = int(np.count_nonzero(~np.asarray(met)))
         flat = np.concatenate(blocks)[:draws].astype(np.float64)
         accepted = np.concatenate(moves)
@@ -132,8 +153,7 @@ class CoupledChains:
             )
         if not self.pairs:
             return Sampled(named_draws(target, flat), (), diagnostics)
-        limit = _limit(unmet, self.pairs)
-        estimate = limit ** (self.steps // self.meet) / (1 - limit) if limit < 1 else 1.0
+        estimate = self.estimate(unmet)
         diagnostics["gamma"] = Sensitive(estimate, "estimated distance from the posterior")
         diagnostics["unmet"] = Sensitive(unmet, "pairs that did not meet")
         if estimate > self.gamma:
@@ -293,8 +313,13 @@ def _programs(target: Target) -> _Programs:
         end, moves = jax.lax.scan(move, (start, jnp.zeros(len(noise.start))), jnp.arange(steps))[0]
         return mode + end.z @ scale.T, moves / steps
 
-    def run_pairs(
-        mode: jax.Array, scale: jax.Array, noise: _Noise, numbers: Mapping[str, Any], data: Mapping[str, Any]
+    def run_pairs(  # noqa: PLR0917
+        mode: jax.Array,
+        scale: jax.Array,
+        noise: _Noise,
+        lag: jax.Array,
+        numbers: Mapping[str, Any],
+        data: Mapping[str, Any],
     ) -> jax.Array:
         TRACES["coupled.pairs"] += 1
         at = density(mode, scale, numbers, data)
@@ -305,8 +330,8 @@ def _programs(target: Target) -> _Programs:
             one = _at_time(noise, t)
             two = _Noise(*(jnp.concatenate([part, part]) for part in one))
             moved = step(at, both, two, lambda z: _reflect(z, one))
-            # The second chain of each pair starts half-way.
-            late = (jnp.arange(2 * count) >= count) & (t < steps // 2)
+            # The second chain of each pair starts `lag` steps after the first.
+            late = (jnp.arange(2 * count) >= count) & (t < lag)
             both = both.where(late, moved)
             same = jnp.all(both.z[:count] == both.z[count:], axis=-1)
             first = _Point(*(jnp.concatenate([part[:count], part[:count]]) for part in both))

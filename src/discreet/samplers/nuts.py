@@ -27,8 +27,10 @@ class NUTS:
         warmup: steps of adaptation.
         steps: steps after it.
         rhat: if given, the largest split R-hat (rank-normalised or not, as NumPyro
-            has it) allowed; above it, or at any divergence, nothing is released. If
-            not, diagnostics are for the data holder only.
+            has it) allowed; above it, or at any divergence, or below `ess`, nothing is
+            released. If not, diagnostics are for the data holder only.
+        ess: the least effective sample size of any parameter, all chains together,
+            that the check asks for.
 
     Guarantee:
         None: that a chain without warnings has arrived is assumed, or, with `rhat`,
@@ -40,12 +42,14 @@ class NUTS:
     warmup: int = 1000
     steps: int = 200
     rhat: float | None = None
+    ess: float = 100.0
 
     def __post_init__(self) -> None:
         checks.integer("warmup", self.warmup, at_least=1)
         checks.integer("steps", self.steps, at_least=4)
         if self.rhat is not None:
             checks.real("rhat", self.rhat, above=1.0)
+        checks.real("ess", self.ess, at_least=0.0)
 
     @property
     def distance(self) -> float:
@@ -75,11 +79,10 @@ class NUTS:
             states = np.asarray(run.get_samples(group_by_chain=True)["flat"], dtype=np.float64)
             diverged = int(np.asarray(run.get_extra_fields()["diverging"]).sum())
         rhat = np.asarray(split_gelman_rubin(states))
+        effective = np.asarray(effective_sample_size(states))
         diagnostics: dict[str, Sensitive[Any]] = {
             "rhat": Sensitive(rhat, "R-hat"),
-            "effective_sample_size": Sensitive(
-                np.asarray(effective_sample_size(states)), "effective sample size"
-            ),
+            "effective_sample_size": Sensitive(effective, "effective sample size"),
             "divergences": Sensitive(diverged, "divergences"),
         }
         if not np.isfinite(states).all():
@@ -88,13 +91,15 @@ class NUTS:
             )
         evidence: tuple[Evidence, ...] = ()
         if self.rhat is not None:
-            if diverged or not np.all(rhat <= self.rhat):
+            if diverged or not (np.all(rhat <= self.rhat) and np.all(effective >= self.ess)):
                 raise SamplingError(
-                    f"NUTS must show R-hat of at most {self.rhat:g} and no divergence, got otherwise, and "
-                    "nothing was released; plan again with more warmup, which is a new spend"
+                    f"NUTS must show R-hat of at most {self.rhat:g}, an effective sample size of at least "
+                    f"{self.ess:g} and no divergence, got otherwise, and nothing was released; plan again "
+                    "with more warmup and steps, which is a new spend"
                 )
             claim = (
-                f"R-hat of {len(states)} chains is at most {self.rhat:g} in every parameter; none diverged"
+                f"R-hat of {len(states)} chains is at most {self.rhat:g} and the effective sample size at "
+                f"least {self.ess:g} in every parameter; none diverged"
             )
             evidence = (Evidence.checked(claim, "these chains on these records", confidence=_CONFIDENCE),)
         return Sampled(named_draws(target, states[:draws, -1]), evidence, diagnostics)
