@@ -194,6 +194,21 @@ def test_both_ways_of_norms_of_positions_agree() -> None:
     )
 
 
+def test_a_norm_of_positions_is_never_rounded_below_the_true_one() -> None:
+    # Equal inputs and gradients that nearly cancel: the worst for a sum of terms of either sign.
+    g = np.random.default_rng(3)
+    a = np.repeat(g.normal(size=(400, 1, 6)), 16, axis=1) + 1e-3 * g.normal(size=(400, 16, 6))
+    d = g.normal(size=(400, 16, 5))
+    d = d - d.mean(axis=1, keepdims=True) + 1e-4 * g.normal(size=d.shape)
+    a, d = 30 * a.astype(np.float32), d.astype(np.float32)
+    exact = np.einsum("bti,bto->bio", a.astype(np.float64), d.astype(np.float64))
+    true = (exact**2).sum(axis=(1, 2)) + (d.astype(np.float64).sum(axis=1) ** 2).sum(axis=1)
+    book = sites.Positions(jnp.asarray(a), jnp.asarray(d), bias=True)
+    assert (np.asarray(book.squares(), dtype=np.float64) >= true).all()
+    bare = np.asarray(book.inner(jnp.arange(400), jnp.arange(400)), dtype=np.float64)
+    assert (bare < true * (1 - 2.0**-10) ** 2).any()  # more than `clipping.ROUNDING` makes up for
+
+
 def test_vmap_in_chunks_equals_book_keeping() -> None:
     model = network_of((4,), (Dense(4), Tanh()))
     theta, x, y, _ = case(model, 3)

@@ -40,6 +40,9 @@ class Site(Protocol):
         ...
 
 
+_COVERED = 2.0**-12
+"""A share of a squared norm that may be lost in rounding, because `clipping.ROUNDING` makes up for it."""
+
 Maker = Callable[[Any, Params, Any, Any, Any], Site]
 SITES: dict[type[Layer], Maker] = {}
 """Type of a layer -> (layer, parameters, inputs, gradients of outputs, noise) to its site."""
@@ -124,7 +127,14 @@ class Positions:
     bias: bool
 
     def squares(self) -> jax.Array:
-        return self._products(self.a, self.d, self.a, self.d)
+        """Rounded up where terms of different signs cancel: what rounding leaves of them may be too small."""
+        import jax.numpy as jnp
+
+        (_, t, i), o = self.a.shape, self.d.shape[-1]
+        sizes = jnp.sqrt(((self.a**2).sum(axis=2) + self.bias) * (self.d**2).sum(axis=2)).sum(axis=1)
+        lost = (2 * t + i + o + 8) * float(jnp.finfo(self.a.dtype).eps) * sizes**2
+        found = jnp.maximum(self._products(self.a, self.d, self.a, self.d), 0.0)
+        return jnp.where(lost > _COVERED * found, found + lost, found)
 
     def total(self, weights: Any) -> dict[str, jax.Array]:
         import jax.numpy as jnp
@@ -140,7 +150,7 @@ class Positions:
         import jax.numpy as jnp
 
         near = jnp.einsum("bti,bsi->bts", a, a2) + self.bias
-        return (near * jnp.einsum("bto,bso->bts", d, d2)).sum(axis=(1, 2))
+        return (near * jnp.einsum("bto,bso->bts", d, d2)).sum(axis=2).sum(axis=1)
 
 
 def positions(a: Any, d: Any, *, bias: bool) -> Positions | Stored:
