@@ -32,6 +32,9 @@ class PublishedBayesianAccountant:
         pairs: how many distances of each step are used.
         gamma: the probability that the paper gives its estimator to fail.
         orders: lambda, whole numbers.
+        right_term: whether the larger of both terms of Theorem 4 is taken, as printed. The
+            right one is of first order in the rate and ruins every subsampled run; the
+            authors' later code has the left one in its place.
 
     Example:
         >>> from discreet.privacy import poisson_gaussian
@@ -44,10 +47,16 @@ class PublishedBayesianAccountant:
     """
 
     def __init__(
-        self, *, pairs: int = 64, gamma: float = 1e-15, orders: tuple[int, ...] | None = None
+        self,
+        *,
+        pairs: int = 64,
+        gamma: float = 1e-15,
+        orders: tuple[int, ...] | None = None,
+        right_term: bool = True,
     ) -> None:
         self.pairs = checks.integer("pairs", pairs, at_least=2)
         self.gamma = checks.real("gamma", gamma, above=0.0, below=1.0)
+        self.right_term = right_term
         self.orders: Array = np.array(orders or range(1, 65), dtype=np.float64)
 
     def begin(self, run: ObservedRun) -> None:
@@ -56,8 +65,11 @@ class PublishedBayesianAccountant:
         noise = self._nodes / run.sigma
         self._table: Array = np.stack(
             [
-                np.maximum(left_term(int(o), run.rate, noise), right_term(int(o), run.rate, noise))
-                for o in self.orders
+                np.maximum(
+                    left_term(o, run.rate, noise),
+                    right_term(o, run.rate, noise) if self.right_term else 0.0,
+                )
+                for o in self.orders.astype(int).tolist()
             ]
         )
         self._costs: Array = np.zeros_like(self.orders)
