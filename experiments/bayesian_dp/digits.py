@@ -29,7 +29,7 @@ from discreet.privacy import (
 
 Array = NDArray[np.float64]
 
-DELTA, GAMMA, PAIRS, BATCH, EPOCHS = 1e-5, 1e-15, 64, 1024, 20
+DELTA, GAMMA, PAIRS, BATCH, EPOCHS, WIDTH = 1e-5, 1e-15, 64, 1024, 20, 64
 ORDERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 48, 64)  # of the published accountant
 RUNS: dict[str, tuple[float | None, float]] = {
     "sigma 0.1": (0.1, 0.5),  # the paper's noise multiplier
@@ -94,10 +94,10 @@ def distances(model: NeuralNetwork, release: Release, records: dict[str, Array],
 
 
 def trained(
-    sigma: float | None, rate: float, train: dict[str, Array], test: dict[str, Array], epochs: int, width: int
+    setting: tuple[float | None, float], train: dict[str, Array], test: dict[str, Array], epochs: int
 ) -> tuple[dict[str, Any], Release, NeuralNetwork]:
     """One run, watched by two accountants up to each of several epochs."""
-    n = len(train["y"])
+    (sigma, rate), n = setting, len(train["y"])
     steps = math.ceil(epochs * n / BATCH)
     marks = sorted({max(1, steps * e // epochs) for e in (1, 2, 5, 10, epochs) if e <= epochs})
     watching = {
@@ -110,7 +110,7 @@ def trained(
             "BDP corrected": lambda: BayesianAccountant(pairs=PAIRS, blocks=4),
         }.items()
     }
-    model = NeuralNetwork(784, (Dense(width), Relu(), Dense(10)))
+    model = NeuralNetwork(784, (Dense(WIDTH), Relu(), Dense(10)))
     mechanism = StochasticGradient(
         model,
         optimiser=Sgd(rate),
@@ -141,8 +141,8 @@ def run(out: Path, quick: bool) -> dict[str, Any]:
     """Figures 5 and 6 and their numbers."""
     train, test = images("mnist"), images("mnist_test")
     found: dict[str, Any] = {}
-    for name, (sigma, rate) in list(RUNS.items())[: 1 if quick else None]:
-        found[name], release, model = trained(sigma, rate, train, test, 1 if quick else EPOCHS, 64)
+    for name, setting in list(RUNS.items())[: 1 if quick else None]:
+        found[name], release, model = trained(setting, train, test, 1 if quick else EPOCHS)
         if name == "sigma 0.1":
             seen, fresh = (distances(model, release, records, 400) for records in (train, test))
             found["pairwise distances"] = {
@@ -185,7 +185,7 @@ def draw5(out: Path, found: dict[str, Any]) -> None:
 
 def draw6(out: Path, seen: Array, fresh: Array) -> None:
     figure, axis = plt.subplots(figsize=(4.4, 3.0), layout="constrained")
-    bins = np.linspace(0, 2, 41)
+    bins = np.linspace(0, 2, 41).tolist()
     axis.hist(seen, bins, alpha=0.6, color=BLUE, label="train", density=True)
     axis.hist(fresh, bins, histtype="step", color=GREEN, label="test", density=True)
     axis.set(xlabel="distance of clipped gradients, in C", ylabel="density")

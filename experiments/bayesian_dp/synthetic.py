@@ -43,9 +43,9 @@ def cost(sigma: float, steps: int = STEPS) -> Guarantee:
 
 
 @lru_cache
-def moments_accountant(sigma: float) -> float:
+def moments_accountant(sigma: float, steps: int = STEPS) -> float:
     """The smallest epsilon of whole orders up to 64 by Markov's inequality, as Abadi et al. have it."""
-    guarantee = cost(sigma)
+    guarantee = cost(sigma, steps)
     return min(guarantee.renyi(order + 1.0) + math.log(1 / DELTA) / order for order in range(1, 65))
 
 
@@ -75,7 +75,7 @@ def composed(ratio: float, steps: int) -> pld.PrivacyLossDistribution:
     one = pld.from_gaussian_mechanism(
         ratio,
         sampling_prob=RATE,
-        value_discretization_interval=1e-3,
+        value_discretization_interval=1e-4 / max(1.0, ratio),
         neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE,
     )
     return one.self_compose(steps)
@@ -97,7 +97,10 @@ class Truth:
 
     def __init__(self, steps: int) -> None:
         self.ratios: Array = np.geomspace(0.45, 30.0, 40)  # noise over norm; below, H is taken for 1
-        rows = [composed(ratio, steps).get_delta_for_epsilon(self.EPSILONS) for ratio in self.ratios.tolist()]
+        rows = [
+            composed(ratio, steps).get_delta_for_epsilon(self.EPSILONS.tolist())
+            for ratio in self.ratios.tolist()
+        ]
         self.log_profiles: Array = np.log(np.maximum(np.array(rows), 1e-300))
 
     def epsilon(self, sigma: float, *, clip: float | None) -> float:
@@ -170,6 +173,7 @@ def figure3(truths: dict[int, Truth]) -> dict[str, Curves]:
             drawn = norms(3, steps)
             rows[str(steps)] = {
                 "DP": cost(1.0, steps).epsilon(DELTA),
+                "DP, moments accountant": moments_accountant(1.0, steps),
                 "BDP as published, not clipped": watched(
                     published(),
                     noise,

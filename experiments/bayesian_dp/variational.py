@@ -110,12 +110,13 @@ def ours(task: Task, epsilon: float, trials: int) -> dict[str, float]:
     people = release.diagnostics["people"].reveal()  # public tables: the experiment may look
     plain = VariationalSamples(task.model, burn_in=0.0, rate=RATE).plan(n=n, budget=budget, steps=SAMPLES)
     reached = [accuracy(plain.release(task.records, key=100 + t), task) for t in range(trials)]
-    step = followed.step(n, float(plan.parameters["tempered_size"]))
+    p: Mapping[str, Any] = plan.parameters
+    step = followed.step(n, float(p["tempered_size"]))
     mu = step.weight * step.clip * np.sqrt(SAMPLES / step.high)
     return {
         "accuracy": float(np.mean(reached)),
         "deviation": float(np.std(reached, ddof=1)) if trials > 1 else 0.0,
-        "records that count": float(plan.parameters["tempered_size"]),
+        "records that count": float(p["tempered_size"]),
         "DP": plan.guarantee.epsilon(DELTA),
         "DP, presence": gaussian(1 / mu, neighbours="add_remove").epsilon(DELTA),
         "BDP as published": printed(plan, release, task),

@@ -84,7 +84,7 @@ def test_observers_see_the_clipped_gradients_of_the_batch(make: Callable[[], Any
     assert run.guarantee is plan.guarantee
     assert str(run.neighbours) == neighbours
     assert run.largest / run.sigma == pytest.approx(
-        (1 if neighbours == "add_remove" else 2) / plan.parameters["noise_multiplier"]
+        (1 if neighbours == "add_remove" else 2) / float(str(plan.parameters["noise_multiplier"]))
     )
     unit = WIDE / (run.largest if neighbours == "add_remove" else run.largest / 2)
     for t in range(1, 5):  # the parameters of step t are the draw of the step before
@@ -103,8 +103,8 @@ def test_observers_see_the_clipped_gradients_of_the_batch(make: Callable[[], Any
 
 
 def test_records_of_a_batch_are_seen_in_random_order() -> None:
-    # The first half of the table has no gradient at all. At batches of 20 of 40 the first 4 in the order of the table
-    # would be nearly always of that half; in random order every second one is.
+    # The first half of the table has no gradient at all. At batches of 20 of 40 the first 4 in the order
+    # of the table would be nearly always of that half; in random order every second one is.
     records = table()
     records["x"][: N // 2] = 0.0
     watching = Recorder(pairs=4)

@@ -37,6 +37,7 @@ from discreet.neural import (
 from discreet.neural.per_example import Watched, by_vmap, from_book
 
 BATCH = 5
+COUPLES = (jnp.array([0, 2]), jnp.array([1, 3]))
 CLOSE = 1e-5
 QUICK = {"xla_backend_optimization_level": 0}  # a second less to compile
 
@@ -121,7 +122,7 @@ def check(model: NeuralNetwork, seed: int) -> None:
     def everything(theta: Any, bound: Any) -> Any:
         book = model.network.book(theta, x, lambda outputs: model.losses(outputs, y), noise)
         found = [
-            from_book(book, mask, clipping, bound, Watched(2, both))
+            from_book(book, mask, clipping, bound, Watched(2, both), couples=COUPLES)
             for clipping in (Flat(1.0), Automatic(1.0))
             for both in (False, True)
         ]
@@ -220,9 +221,9 @@ def test_vmap_in_chunks_equals_book_keeping() -> None:
 
     book = model.network.book(theta, x, lambda outputs: model.losses(outputs, y))
     watched = Watched(2, both=True)
-    expected = from_book(book, mask, Flat(), 0.5, watched)
+    expected = from_book(book, mask, Flat(), 0.5, watched, couples=COUPLES)
     for chunk in (1, 2, 5, 64):
-        found = by_vmap(gradient, theta, batch, mask, Flat(), 0.5, watched, chunk=chunk)
+        found = by_vmap(gradient, theta, batch, mask, Flat(), 0.5, watched, couples=COUPLES, chunk=chunk)
         for name, values in expected.total.items():
             np.testing.assert_allclose(found.total[name], values, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-3)
@@ -237,7 +238,7 @@ def test_a_bad_record_contributes_nothing(bad: float) -> None:
 
     def total(inputs: Any, mask: Any) -> Any:
         book = model.network.book(theta, inputs, lambda outputs: model.losses(outputs, y), noise)
-        return from_book(book, mask, Flat(), 0.5, Watched(2, both=True))
+        return from_book(book, mask, Flat(), 0.5, Watched(2, both=True), couples=COUPLES)
 
     found, without = total(broken, everyone), total(x, everyone.at[2].set(False))
     for name, values in without.total.items():

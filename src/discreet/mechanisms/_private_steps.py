@@ -7,7 +7,7 @@ Proof page: docs/proofs/private_gradients.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -64,7 +64,7 @@ class PrivateSteps(Mechanism):
     clipping: Clipping = field(default_factory=Flat, kw_only=True)
     neighbours: Neighbours | str = field(kw_only=True)
     start: Mapping[str, ArrayLike] | None = field(default=None, kw_only=True, compare=False)
-    observers: tuple[Observer, ...] = field(default=(), kw_only=True, compare=False)
+    observers: Sequence[Observer] = field(default=(), kw_only=True, compare=False)
     chunk: int = field(default=64, kw_only=True)
 
     def __post_init__(self) -> None:

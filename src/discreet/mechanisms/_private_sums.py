@@ -61,6 +61,7 @@ class Inputs(NamedTuple):
         bits: of the noise.
         key: of what is random in the layers, as two words.
         numbers: public.
+        couples: the pairs that observers are told of, as rows of the batch.
     """
 
     rows: Any
@@ -68,6 +69,7 @@ class Inputs(NamedTuple):
     bits: normals.Bits
     key: Any
     numbers: Numbers
+    couples: Any = None
 
 
 class Batch(NamedTuple):
@@ -141,6 +143,7 @@ def summed(model: Model, engine: Engine, theta: Tree, batch: Batch, inputs: Inpu
         engine.clipping,
         inputs.numbers.bound,
         engine.watched,
+        couples=inputs.couples,
         chunk=engine.chunk,
     )
 
@@ -154,4 +157,6 @@ def _(model: NeuralNetwork, engine: Engine, theta: Tree, batch: Batch, inputs: I
     if model.network.stochastic:
         noise = model.network.noise(jax.random.wrap_key_data(inputs.key, impl="threefry2x32"), len(mask))
     book = model.network.book(theta, fields["x"], lambda outputs: model.losses(outputs, fields["y"]), noise)
-    return per_example.from_book(book, mask, engine.clipping, inputs.numbers.bound, engine.watched)
+    return per_example.from_book(
+        book, mask, engine.clipping, inputs.numbers.bound, engine.watched, couples=inputs.couples
+    )

@@ -25,7 +25,7 @@ from discreet.models.base import Records, count
 from discreet.neural import normals
 from discreet.neural.batches import Filled, PoissonBatches
 from discreet.neural.keystream import Keystream, Ratchet
-from discreet.privacy import Observer
+from discreet.privacy import Observer, independent_pairs
 
 Array = NDArray[np.float64]
 
@@ -57,12 +57,16 @@ class Prepared(NamedTuple):
         bits: of the noise.
         key: of what is random in the layers.
         after: the ratchet's secret once this step has its own.
+        couples: the pairs of the first pass that observers are told of, padded.
+        told: how many distances they are told.
     """
 
     passes: list[Filled]
     bits: normals.Bits
     key: NDArray[np.uint32]
     after: bytes
+    couples: NDArray[np.int32] | None = None
+    told: int = 0
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class Training:
                 else:
                     theta, state, distances = step(self.engine, theta, state, records, first)
                 self.done += 1
-                self._observe(distances, int(first.valid))
+                self._observe(distances, given.told)
                 if self.done in self.kept:
                     if self.kept.average:
                         total = theta if total is None else added(total, theta)
@@ -193,20 +197,33 @@ class Training:
         number = sum(math.prod(shape) for shape in trained_shapes(self.engine.model).values())
         key = stream.words(2, np.uint32).astype(np.uint32)
         bits = normals.draw(stream, number, double=self.double)
-        return Prepared(passes, bits, key, self.ratchet.leave())
+        couples, told = self._couples(stream, passes[0].valid)
+        return Prepared(passes, bits, key, self.ratchet.leave(), couples, told)
+
+    def _couples(self, stream: Keystream, valid: int) -> tuple[NDArray[np.int32] | None, int]:
+        """What observers are told of a pass of `valid` records: pairs that are independent draws, or rows."""
+        watched = self.engine.watched
+        if not watched.both or not watched.pairs:
+            return None, min(valid, watched.pairs)
+        generator = np.random.default_rng(stream.words(4, np.uint32))
+        chosen = independent_pairs(valid, watched.pairs, size=count(self.records), generator=generator)
+        couples = np.zeros((2, watched.pairs), np.int32)
+        told = len(chosen[0])
+        couples[:, :told] = chosen
+        return couples, told
 
     def _passes(self, given: Prepared) -> list[Inputs]:
         """The inputs of the passes of a step."""
         numbers = Numbers(*(self.kind(column[self.done]) for column in self.numbers))
         return [
-            Inputs(part.rows, np.int32(part.valid), given.bits, given.key, numbers) for part in given.passes
+            Inputs(part.rows, np.int32(part.valid), given.bits, given.key, numbers, given.couples)
+            for part in given.passes
         ]
 
-    def _observe(self, distances: Any, valid: int) -> None:
+    def _observe(self, distances: Any, told: int) -> None:
         if not self.observers:
             return
-        watched = self.engine.watched
-        seen = np.asarray(distances, dtype=np.float64)[: valid // (1 + watched.both)]
+        seen = np.asarray(distances, dtype=np.float64)[:told]
         if self.unit is not None:
             seen = seen * self.unit[self.done - 1]
         for observer in self.observers:

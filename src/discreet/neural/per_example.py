@@ -39,8 +39,7 @@ class Watched(NamedTuple):
 
     Attributes:
         pairs: how many distances.
-        both: whether a distance is between two records, the rows 2k and 2k + 1; if not,
-            it is the norm of row k.
+        both: whether a distance is between two records; if not, it is the norm of row k.
     """
 
     pairs: int = 0
@@ -56,7 +55,13 @@ NOBODY = Watched()
 
 
 def from_book(
-    book: Book | Stored, mask: Any, clipping: Clipping, bound: Any, watched: Watched = NOBODY
+    book: Book | Stored,
+    mask: Any,
+    clipping: Clipping,
+    bound: Any,
+    watched: Watched = NOBODY,
+    *,
+    couples: Any = None,
 ) -> Summed:
     """The clipped sum of a batch whose norms and sums a book knows.
 
@@ -66,12 +71,13 @@ def from_book(
         clipping: the rule.
         bound: C of this step.
         watched: what observers want.
+        couples: the rows of the first and of the second record of each pair.
     """
     import jax.numpy as jnp
 
     squares = book.squares()
     weights = jnp.where(mask, clipping.weights(squares, bound), 0.0)
-    return Summed(book.total(weights), _distances(book, squares, weights, watched))
+    return Summed(book.total(weights), _distances(book, squares, weights, watched, couples))
 
 
 def by_vmap(  # noqa: PLR0917  # in the order of `from_book`
@@ -83,6 +89,7 @@ def by_vmap(  # noqa: PLR0917  # in the order of `from_book`
     bound: Any,
     watched: Watched = NOBODY,
     *,
+    couples: Any = None,
     chunk: int,
 ) -> Summed:
     """The clipped sum of a batch, with the gradients of `chunk` records in memory at a time.
@@ -94,14 +101,13 @@ def by_vmap(  # noqa: PLR0917  # in the order of `from_book`
         mask: whether a row is a record.
         clipping: the rule.
         bound: C of this step.
-        watched: what observers want.
+        watched: what observers want; the records that it takes are worked on together.
+        couples: the rows of the first and of the second record of each pair.
         chunk: how many records are worked on together.
     """
     import jax
     import jax.numpy as jnp
 
-    size = len(mask)
-    chunk = min(chunk, size)
     each = jax.vmap(gradient, in_axes=(None, 0))
 
     def add(total: Any, part: Any) -> tuple[Any, None]:
@@ -109,26 +115,33 @@ def by_vmap(  # noqa: PLR0917  # in the order of `from_book`
         found = from_book(Stored(each(parameters, fields)), here, clipping, bound)
         return jax.tree.map(jnp.add, total, found.total), None
 
+    def part_of(first: int, last: int) -> Any:
+        return jax.tree.map(lambda v: v[first:last], (batch, mask))
+
+    shapes = jax.eval_shape(gradient, parameters, jax.tree.map(lambda v: v[0], batch))
+    total = {name: jnp.zeros(s.shape, s.dtype) for name, s in shapes.items()}
+    distances = jnp.zeros(0)
+    seen = min(watched.rows, len(mask))
+    if seen:
+        fields, here = part_of(0, seen)
+        head = from_book(Stored(each(parameters, fields)), here, clipping, bound, watched, couples=couples)
+        total, distances = head
+    size = len(mask) - seen
+    if size == 0:
+        return Summed(total, distances)
+    chunk = min(chunk, size)
     pad = -size % chunk
     cut = jax.tree.map(
         lambda v: jnp.concatenate([v, jnp.zeros((pad, *v.shape[1:]), v.dtype)]).reshape(
             -1, chunk, *v.shape[1:]
         ),
-        (batch, mask),
+        part_of(seen, len(mask)),
     )
-    shapes = jax.eval_shape(gradient, parameters, jax.tree.map(lambda v: v[0], batch))
-    zeros = {name: jnp.zeros(s.shape, s.dtype) for name, s in shapes.items()}
-    total, _ = jax.lax.scan(add, zeros, cut)
-    if not watched.pairs:
-        return Summed(total, jnp.zeros(0))
-    rows = jax.tree.map(lambda v: v[: watched.rows], batch)
-    seen = Stored(each(parameters, rows))
-    squares = seen.squares()
-    weights = jnp.where(mask[: watched.rows], clipping.weights(squares, bound), 0.0)
-    return Summed(total, _distances(seen, squares, weights, watched))
+    total, _ = jax.lax.scan(add, total, cut)
+    return Summed(total, distances)
 
 
-def _distances(book: Book | Stored, squares: Any, weights: Any, watched: Watched) -> jax.Array:
+def _distances(book: Book | Stored, squares: Any, weights: Any, watched: Watched, couples: Any) -> jax.Array:
     import jax.numpy as jnp
 
     if not watched.pairs:
@@ -137,8 +150,7 @@ def _distances(book: Book | Stored, squares: Any, weights: Any, watched: Watched
     lengths = jnp.where(weights != 0, weights**2 * squares, 0.0)
     if not watched.both:
         return jnp.sqrt(lengths[: watched.pairs])
-    left = jnp.arange(watched.pairs) * 2
-    right = left + 1
+    left, right = couples
     products = weights[left] * weights[right]
     inner = jnp.where(products != 0, products * book.inner(left, right), 0.0)
     return jnp.sqrt(jnp.maximum(lengths[left] + lengths[right] - 2 * inner, 0.0))
