@@ -52,11 +52,13 @@ class Moved(NamedTuple):
         theta: the next state.
         accepted: whether it is the candidate.
         clipped: the share of records whose ratio was clipped.
+        watched: numbers for whoever watches the run; none unless somebody does.
     """
 
     theta: Theta
     accepted: jax.Array
     clipped: jax.Array
+    watched: tuple[jax.Array, ...] = ()
 
 
 class Step(Protocol):
@@ -84,6 +86,8 @@ class Chain:
         randomness: where everything random comes from.
         progress: whether to show a bar.
         draw_batches: draws the rows of every step of a block.
+        watch: gets what `Moved` says of every step for those who watch, in order.
+        width: how many numbers that is.
     """
 
     step: Step
@@ -96,6 +100,8 @@ class Chain:
     randomness: Randomness
     progress: bool
     draw_batches: Batches = field(default_factory=lambda: batches)
+    watch: Callable[[Array], None] | None = None
+    width: int = 0
     _pieces: list[Array] = field(default_factory=list[Array], init=False)
     _done: int = field(default=0, init=False)
 
@@ -111,13 +117,17 @@ class Chain:
         ):
             every = jax.device_put(self.records) if self.batch is None else None
             state: Any = self._pieces[-1][-1] if self._pieces else self._first()
+            state = np.concatenate([state, np.zeros((*state.shape[:-1], self.width))], axis=-1)
             room = np.zeros((draws.steps, *state.shape))
 
             def keep(rows: Any) -> None:
                 """Wait for a block, and keep its steps; those past the plan's number were not run."""
                 steps = min(draws.steps, self.steps - self._done)
-                self._pieces.append(jax.device_get(rows)[:steps])
+                found = jax.device_get(rows)[:steps]
+                self._pieces.append(found[..., : found.shape[-1] - self.width])
                 self._done += steps
+                if self.watch is not None:
+                    self.watch(found[..., found.shape[-1] - self.width :].reshape(-1, self.width))
                 advance(steps)
 
             try:
@@ -250,7 +260,7 @@ def _block(  # noqa: PLR0917 - JAX compiles for positions
         theta: Theta = dict(zip(names, split(row, shapes), strict=True))
         normal, uniform, test = jax.tree.unflatten(layout.tree, split(numbers, layout.noise))
         moved = step(theta, Noise(normal, uniform, words), test, every if batch is None else batch, constants)
-        parts = [*(moved.theta[name] for name in names), moved.accepted, moved.clipped]
+        parts = [*(moved.theta[name] for name in names), moved.accepted, moved.clipped, *moved.watched]
         return lax.concatenate([lax.convert_element_type(p, row.dtype).reshape(-1) for p in parts], 0)
 
     run = one if layout.chains == 1 else jax.vmap(one)

@@ -131,6 +131,8 @@ class ChainMechanism(Mechanism):
         constants: Mapping[str, float],
         batch: int | None = None,
         draw_batches: Batches = batches,
+        watch: Callable[[Array], None] | None = None,
+        width: int = 0,
     ) -> Drawn:
         """The plan's chains; see `Chain` for the arguments."""
         streamed = batch is None and isinstance(records, StoredRecords)
@@ -145,6 +147,8 @@ class ChainMechanism(Mechanism):
             randomness=randomness,
             progress=progress,
             draw_batches=draw_batches,
+            watch=watch,
+            width=width,
         ).run()
 
 

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from discreet.data import StoredRecords
 from discreet.mechanisms import _planner
 from discreet.mechanisms._chain import Array
-from discreet.mechanisms._chain_mechanism import PROOF, MomentStep, ProposingMechanism
+from discreet.mechanisms._chain_mechanism import PROOF, ProposingMechanism
+from discreet.mechanisms._chain_watched import WatchedPairs, WatchedStep
 from discreet.mechanisms._logistic_correction import LARGEST_VARIANCE, logistic_correction
 from discreet.mechanisms._ratios import CLIPPED, Moments
 from discreet.mechanisms.base import Drawn, Plan
 from discreet.models.base import Records
-from discreet.privacy import Budget, Evidence, Guarantee, barker, barker_full_data, checks
+from discreet.privacy import Budget, Evidence, Guarantee, Observer, barker, barker_full_data, checks
 from discreet.samplers.randomness import Randomness
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class BarkerMCMC(ProposingMechanism):
         chains: how many run side by side; each is billed.
         start: first values of the parameters (public), for all chains or one by one.
         loss: what is summed over records; the log-likelihood by default.
+        observers: who watches the run, such as a `BayesianAccountant`; for tests on all
+            records only, where a step is a noisy sum.
 
     Guarantee:
         Every accepted or rejected step is billed, under substitution, whether or not
@@ -63,6 +67,8 @@ class BarkerMCMC(ProposingMechanism):
         >>> plan.guarantee.epsilon(1e-6) < 0.02
         True
     """
+
+    observers: tuple[Observer, ...] = field(default=(), kw_only=True, compare=False)
 
     def plan(
         self,
@@ -112,6 +118,11 @@ class BarkerMCMC(ProposingMechanism):
             reasons.append(
                 f"clip {clip:.4g} clips ratios at {clip * math.sqrt(batch) / N0:.4g}, "
                 f"{clip * math.sqrt(batch / N0):.3g} / sqrt(N0)"
+            )
+        if self.observers and batch < n:
+            raise ValueError(
+                f"batch must be all {n} records where observers watch, got {batch}: a batch moves "
+                "the test's variance too, which an accountant of noisy sums does not cover; plan batch = n"
             )
         kappa = checks.real("clip", clip, above=0.0)
 
@@ -175,15 +186,25 @@ class BarkerMCMC(ProposingMechanism):
         why = f"tempered_size {N0} of {n} is the largest with which the budget allows {wanted} steps"
         return replace(plan, reasons=(why, *plan.reasons))
 
+    def check_stored(self, plan: Plan, records: StoredRecords) -> None:
+        super().check_stored(plan, records)
+        if self.observers:
+            raise ValueError(
+                "observers need records in memory, got stored ones; read the table without stream"
+            )
+
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         p: Mapping[str, Any] = plan.parameters
         n, batch, C = plan.size or 0, int(p["batch"]), float(p["variance"])
         correction = logistic_correction(C)
         atoms, weights = np.asarray(correction.atoms), np.asarray(correction.weights)
 
-        def test_noise(g: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
-            return g.standard_normal(shape), g.choice(atoms, size=shape, p=weights)
+        watching = WatchedPairs(plan, self.observers)
 
+        def test_noise(g: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
+            return g.standard_normal(shape), g.choice(atoms, size=shape, p=weights), *watching.draw(g, shape)
+
+        watching.begin()
         return self.run(
             plan,
             records,
@@ -191,6 +212,8 @@ class BarkerMCMC(ProposingMechanism):
             progress=progress,
             step=_Step(self.model, self.proposal, self.loss),
             test_noise=test_noise,
+            watch=watching.observe if self.observers else None,
+            width=watching.pairs,
             constants={
                 "limit": float(p["ratio_limit"]),
                 "clip": float(p["clip"]),
@@ -256,7 +279,7 @@ def test_error(batch: int, size: int, clip: float, variance: float) -> float:
 test_error.__test__ = False  # pyright: ignore[reportFunctionMemberAccess] - not a test of pytest's
 
 
-class _Step(MomentStep):
+class _Step(WatchedStep):
     """One step of the chain."""
 
     def judge(
@@ -272,6 +295,6 @@ class _Step(MomentStep):
             variance=constants["variance"],
             sampled=constants["sampled"],
         )
-        z, correction = test
+        z, correction, *_ = test
         total = lax.add(lax.add(normal.mean, lax.mul(lax.sqrt(normal.variance), z)), correction)
         return lax.gt(total, 0.0)  # never for NaN or -inf
