@@ -44,6 +44,8 @@ NEEDED = {
     "PenaltyHMC": {"leapfrog_steps": 2, "step_size": 0.05, "tempered_size": 10, "steps": 1},
     "PerturbedStatistics": {"draws": 7},
     "VariationalSamples": {"steps": 5},
+    "StochasticGradient": {"batch": 100, "steps": 5},
+    "LangevinDynamics": {"batch": 100, "steps": 5},
 }
 FAMILIES = ("DirectPosterior", "DiffusedPosterior", "ConcentratedPosterior", "PerturbedStatistics")
 

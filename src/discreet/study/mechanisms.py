@@ -267,3 +267,70 @@ class VariationalRow(MechanismRow, name="VariationalSamples"):
 
         settled = self.given("tempered_size", "clip", "precision", "rate", "burn_in")
         return VariationalSamples(model, **settled).plan(n=public(n), budget=budget, steps=self.steps)
+
+
+# --- gradient steps ----------------------------------------------------------------
+
+
+class GradientRow(MechanismRow):
+    """Steps along clipped, noisy gradients of Poisson batches."""
+
+    relations: ClassVar[tuple[Neighbours, ...]] = (Neighbours.SUBSTITUTE, Neighbours.ADD_REMOVE)
+
+    batch: int
+    steps: int
+    clip: Number = 1.0
+    declared_records: int | None = None
+
+    def number(self, n: int | None) -> int:
+        """The number of records: the public one, or under add_remove one that was declared."""
+        if n is not None and self.declared_records is not None:
+            raise ValueError("declared_records must be left out where data.records is given; remove one")
+        number = self.declared_records if n is None else n
+        if number is None:
+            raise ValueError(
+                "declared_records must be given where neighbours are add_remove: a public guess at the "
+                "number of records"
+            )
+        return number
+
+
+class StochasticGradientRow(GradientRow, name="StochasticGradient"):
+    """One setting of the parameters, by noisy descent."""
+
+    optimiser: Literal["Sgd", "HeavyBall", "Adam"] = "Sgd"
+    step_size: Number = 0.1
+    average: Number = 0.0
+
+    def plan(self, model: Model, n: int | None, budget: Budget) -> Plan:
+        from discreet import mechanisms
+        from discreet.neural import Flat
+
+        fit = mechanisms.StochasticGradient(
+            model,
+            clipping=Flat(self.clip),
+            neighbours=budget.neighbours or "substitute",
+            optimiser=getattr(mechanisms, self.optimiser)(self.step_size),
+            average=self.average,
+        )
+        return fit.plan(n=self.number(n), batch=self.batch, steps=self.steps, budget=budget)
+
+
+class LangevinRow(GradientRow, name="LangevinDynamics"):
+    """Draws by noisy gradient steps whose noise is the privacy noise."""
+
+    step_size: Number | None = None
+    temperature: Number = 1.0
+    tempered_size: int | None = None
+    burn_in: Number = 0.5
+    thin: int = 1
+
+    def plan(self, model: Model, n: int | None, budget: Budget) -> Plan:
+        from discreet.mechanisms import LangevinDynamics
+        from discreet.neural import Flat
+
+        settled = self.given("step_size", "temperature", "tempered_size", "burn_in", "thin")
+        chain = LangevinDynamics(
+            model, clipping=Flat(self.clip), neighbours=budget.neighbours or "substitute", **settled
+        )
+        return chain.plan(n=self.number(n), batch=self.batch, steps=self.steps, budget=budget)
