@@ -71,8 +71,8 @@ def reproduce(
         _show(release, found, plan, checks, study.privacy.delta)
     if wrong:
         raise RequestError(
-            f"discreet reproduce: {release} is not what it says: {', '.join(c.what for c in wrong)}; "
-            "do not rely on it",
+            f"discreet reproduce: {release} is not what it says: it fails that "
+            f"{', that '.join(check.what for check in wrong)}; do not rely on it",
             Exit.VERIFICATION,
         )
 

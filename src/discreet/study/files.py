@@ -24,7 +24,9 @@ def read_toml(place: Path) -> dict[str, Any]:
     try:
         if not place.is_file():
             siblings = [one.name for one in place.parent.glob("*.toml")] if place.parent.is_dir() else []
-            problem = f"there is no file {place}; {nearest(place.name, siblings)}"
+            problem = (
+                f"there is no file {place}; {nearest(place.name, siblings) if siblings else 'check the path'}"
+            )
         elif place.stat().st_size > LARGEST:
             problem = f"{place.name} has more than {LARGEST >> 20} MiB; is it a table?"
         else:
