@@ -32,7 +32,7 @@ TestNoise = Callable[[np.random.Generator, tuple[int, ...]], tuple[Any, ...]]
 _STEPS_PER_BLOCK, _LARGEST_BLOCK = 256, 2**24
 # Few blocks wait drawn, so that the threads that compile are not in the way of the one that draws.
 _MOST_AHEAD, _BYTES_AHEAD = 4, 2**26
-_ROWS_AT_ONCE = 2**23  # in one call, which runs beside Python, as when the loop is traced and compiled
+_FIRST_ROWS = 2**22
 
 
 class Layout(NamedTuple):
@@ -160,14 +160,19 @@ class Blocks:
         return normal, uniform, self.test_noise(generator, shape)
 
     def _rows(self, number: int) -> Iterator[Rows]:
-        """The rows of the batches of `number` blocks, in turn."""
+        """The rows of the batches of `number` blocks, in turn.
+
+        Those of the first blocks are drawn in one call, which runs beside Python while the
+        loop is traced and compiled; later a block at a time, while the one before runs.
+        """
         if self.batch is None:
             return
         size, shape = count(self.records), (self.steps, *self.lead)
-        some = max(1, _ROWS_AT_ONCE // (math.prod(shape) * self.batch))
-        for begin in range(0, number, some):
+        some, begin = max(1, _FIRST_ROWS // (math.prod(shape) * self.batch)), 0
+        while begin < number:
             blocks = min(some, number - begin)
             yield from self.draw_batches(self.randomness.numpy(), size, self.batch, (blocks, *shape))
+            some, begin = 1, begin + blocks
 
     def _rooms(self, number: int) -> Records:
         """Memory for the batches of `number` blocks, by field, leading axis = block."""

@@ -43,18 +43,14 @@ def clipped_ratios(
         for name in theta
     }
 
-    def losses(record: Theta) -> jax.Array:
-        return jax.vmap(partial(_at, loss, model, record))(places)
+    def losses(at: Theta) -> jax.Array:
+        return jax.vmap(partial(loss, model, at))(batch)
 
-    values = jax.vmap(losses, out_axes=1)(batch)
+    values = jax.vmap(losses)(places)
     before, after = (lax.squeeze(part, (0,)) for part in lax.split(values, (1, 1)))
     ratios = lax.mul(lax.sub(before, after), 1 / limit)
     voting = lax.gt(ratios, -1.0)  # what is not a number is not above -1
     return lax.select(voting, lax.min(ratios, 1.0), lax.full_like(ratios, -1.0))
-
-
-def _at(loss: Loss, model: Model, record: Theta, theta: Theta) -> jax.Array:
-    return loss(model, theta, record)
 
 
 class Moments(NamedTuple):
