@@ -7,7 +7,7 @@ DEV := .venv/dev.stamp
 LOCK = $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --quiet $(LOCKFLAGS)
 
-.PHONY: help demo test faults check docs bench scale wheel lock clean
+.PHONY: help demo test faults check docs bench experiment scale wheel lock clean
 .DELETE_ON_ERROR:
 
 help:  ## Show this list.
@@ -35,6 +35,10 @@ docs: $(DEV)  ## Build the documentation into site/.
 bench: $(DEV)  ## Compare with peers, as ratios in one run.
 	$(BIN)/python benchmarks/privacy.py
 	$(BIN)/python benchmarks/bayesian.py
+	$(BIN)/python benchmarks/dp_mcmc.py
+
+experiment: $(DEV)  ## Rerun one and compare with what is expected: make experiment NAME=dp_mcmc. Some need DISCREET_DATA.
+	$(BIN)/python experiments/$(NAME)/run.py
 
 scale: $(DEV)  ## Release 1e8 invented rows in less than 2 GiB; needs 4 GB of disk in TMPDIR, and minutes.
 	$(BIN)/python benchmarks/scale.py --rows 1e8 --out benchmarks/results/scale.json

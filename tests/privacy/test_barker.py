@@ -174,3 +174,14 @@ def test_small_batches_and_extreme_clipping_have_an_answer(
     with oracles.within(6):
         run = barker(batch, 1000, 10, bound=bound, variance=variance, clip=clip)
         assert run.epsilon(1e-5) >= 0
+
+
+def test_orders_out_of_range_bound_nothing_and_are_refused() -> None:
+    """The printed theorem holds for orders below batch / 5; no divergence has an order of 1 or less."""
+    printed = BarkerBatchPublished(Neighbours.SUBSTITUTE, 50, 2.0, 1.0).renyi(np.array([9.9, 10.0, 11.0]))
+    assert math.isfinite(printed[0])
+    assert np.all(np.isinf(printed[1:]))
+    spent = barker(1000, 10**6, 100)
+    for order in (1.0, 0.5, -1.0, math.nan):
+        with pytest.raises(ValueError, match="order must be a finite number above 1, got"):
+            spent.renyi(order)
