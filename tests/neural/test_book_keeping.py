@@ -35,6 +35,7 @@ from discreet.neural import (
     sites,
 )
 from discreet.neural.per_example import Watched, by_vmap, from_book
+from discreet.neural.sources import Keyed
 
 BATCH = 5
 COUPLES = (jnp.array([0, 2]), jnp.array([1, 3]))
@@ -96,7 +97,7 @@ def case(model: NeuralNetwork, seed: int) -> tuple[Any, Any, Any, Any]:
     }
     x = jnp.asarray(g.standard_normal((BATCH, *model.network.inputs)), jnp.float32)
     y = jnp.asarray(g.integers(0, 3, BATCH), jnp.float32)
-    return theta, x, y, model.network.noise(jax.random.key(seed), BATCH)
+    return theta, x, y, model.network.noise(Keyed(jax.random.key(seed)), BATCH)
 
 
 def naive(model: NeuralNetwork, theta: Any, x: Any, y: Any, noise: Any) -> Any:

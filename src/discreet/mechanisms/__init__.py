@@ -11,12 +11,14 @@ from discreet.mechanisms.release import Release, by_chain
 
 if TYPE_CHECKING:
     from discreet.mechanisms.barker_mcmc import BarkerMCMC
+    from discreet.mechanisms.bayes_by_backprop import BayesByBackprop
     from discreet.mechanisms.concentrated_posterior import ConcentratedPosterior
     from discreet.mechanisms.diffused_posterior import DiffusedPosterior
     from discreet.mechanisms.direct_posterior import DirectPosterior
     from discreet.mechanisms.fast_mh import FastMH
     from discreet.mechanisms.interruption import Interrupted
     from discreet.mechanisms.langevin_dynamics import LangevinDynamics
+    from discreet.mechanisms.monte_carlo_dropout import MonteCarloDropout
     from discreet.mechanisms.one_posterior_sample import OnePosteriorSample
     from discreet.mechanisms.optimisers import Adam, HeavyBall, Sgd
     from discreet.mechanisms.output_perturbation import OutputPerturbation
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Adam",
     "BarkerMCMC",
+    "BayesByBackprop",
     "ConcentratedPosterior",
     "CorrelatedWalk",
     "DiffusedPosterior",
@@ -44,6 +47,7 @@ __all__ = [
     "Langevin",
     "LangevinDynamics",
     "Mechanism",
+    "MonteCarloDropout",
     "OnePosteriorSample",
     "OutputPerturbation",
     "PenaltyHMC",
@@ -64,6 +68,7 @@ __all__ = [
 _HOME = {
     "Adam": "optimisers",
     "BarkerMCMC": "barker_mcmc",
+    "BayesByBackprop": "bayes_by_backprop",
     "ConcentratedPosterior": "concentrated_posterior",
     "CorrelatedWalk": "proposals",
     "DiffusedPosterior": "diffused_posterior",
@@ -74,6 +79,7 @@ _HOME = {
     "Interrupted": "interruption",
     "Langevin": "proposals",
     "LangevinDynamics": "langevin_dynamics",
+    "MonteCarloDropout": "monte_carlo_dropout",
     "OnePosteriorSample": "one_posterior_sample",
     "OutputPerturbation": "output_perturbation",
     "PenaltyHMC": "penalty_hmc",

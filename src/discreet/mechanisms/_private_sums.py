@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from discreet.models import NeuralNetwork
 from discreet.models.base import Model
-from discreet.neural import normals, per_example
+from discreet.neural import normals, per_example, sources
 from discreet.neural.clipping import Clipping
 from discreet.neural.per_example import NOBODY, Summed, Watched
 
@@ -52,26 +52,6 @@ class Rule(Protocol):
         ...
 
 
-class Inputs(NamedTuple):
-    """What a step reads beside the parameters and the records.
-
-    Attributes:
-        rows: of the records, padded.
-        valid: how many of them count.
-        bits: of the noise.
-        key: of what is random in the layers, as two words.
-        numbers: public.
-        couples: the pairs that observers are told of, as rows of the batch.
-    """
-
-    rows: Any
-    valid: Any
-    bits: normals.Bits
-    key: Any
-    numbers: Numbers
-    couples: Any = None
-
-
 class Batch(NamedTuple):
     """Records of a pass, padded.
 
@@ -82,6 +62,24 @@ class Batch(NamedTuple):
 
     fields: Tree
     mask: Any
+
+
+class Inputs(NamedTuple):
+    """What a step reads beside the parameters and the records.
+
+    Attributes:
+        batch: records of a pass.
+        bits: of the noise.
+        layers: bits of what is random in the layers.
+        numbers: public.
+        couples: the pairs that observers are told of, as rows of the batch.
+    """
+
+    batch: Batch
+    bits: normals.Bits
+    layers: sources.Drawn
+    numbers: Numbers
+    couples: Any = None
 
 
 @dataclass(frozen=True)
@@ -102,13 +100,9 @@ class Engine:
     watched: Watched = NOBODY
     chunk: int = 64
 
-    def sums(self, theta: Tree, records: Tree, inputs: Inputs) -> Summed:
+    def sums(self, theta: Tree, inputs: Inputs) -> Summed:
         """The clipped sum of one pass."""
-        import jax.numpy as jnp
-
-        batch = {name: values[inputs.rows] for name, values in records.items()}
-        mask = jnp.arange(len(inputs.rows)) < inputs.valid
-        return summed(self.model, self, theta, Batch(batch, mask), inputs)
+        return summed(self.model, self, theta, inputs)
 
     def finish(self, theta: Tree, state: Any, total: Tree, inputs: Inputs) -> tuple[Tree, Any]:
         """Parameters and state after a step whose clipped sum is known: noise, then the rule."""
@@ -116,9 +110,9 @@ class Engine:
         noisy = {name: total[name] + inputs.numbers.sd * noise[name] for name in theta}
         return self.rule.update(self.model, theta, state, noisy, inputs.numbers)
 
-    def step(self, theta: Tree, state: Any, records: Tree, inputs: Inputs) -> tuple[Tree, Any, jax.Array]:
+    def step(self, theta: Tree, state: Any, inputs: Inputs) -> tuple[Tree, Any, jax.Array]:
         """Parameters and state after a step of one pass, and the observed distances."""
-        found = self.sums(theta, records, inputs)
+        found = self.sums(theta, inputs)
         return (*self.finish(theta, state, found.total, inputs), found.distances)
 
 
@@ -128,7 +122,7 @@ def trained_shapes(model: Model) -> dict[str, tuple[int, ...]]:
 
 
 @singledispatch
-def summed(model: Model, engine: Engine, theta: Tree, batch: Batch, inputs: Inputs) -> Summed:
+def summed(model: Model, engine: Engine, theta: Tree, inputs: Inputs) -> Summed:
     """The clipped sum of the gradients of minus the log density; by `vmap` unless registered."""
     import jax
 
@@ -138,8 +132,8 @@ def summed(model: Model, engine: Engine, theta: Tree, batch: Batch, inputs: Inpu
     return per_example.by_vmap(
         gradient,
         theta,
-        batch.fields,
-        batch.mask,
+        inputs.batch.fields,
+        inputs.batch.mask,
         engine.clipping,
         inputs.numbers.bound,
         engine.watched,
@@ -149,13 +143,9 @@ def summed(model: Model, engine: Engine, theta: Tree, batch: Batch, inputs: Inpu
 
 
 @summed.register(NeuralNetwork)
-def _(model: NeuralNetwork, engine: Engine, theta: Tree, batch: Batch, inputs: Inputs) -> Summed:
-    import jax
-
-    fields, mask = batch
-    noise = None
-    if model.network.stochastic:
-        noise = model.network.noise(jax.random.wrap_key_data(inputs.key, impl="threefry2x32"), len(mask))
+def _(model: NeuralNetwork, engine: Engine, theta: Tree, inputs: Inputs) -> Summed:
+    fields, mask = inputs.batch
+    noise = model.network.noise(sources.Streamed(inputs.layers), len(mask))
     book = model.network.book(theta, fields["x"], lambda outputs: model.losses(outputs, fields["y"]), noise)
     return per_example.from_book(
         book, mask, engine.clipping, inputs.numbers.bound, engine.watched, couples=inputs.couples

@@ -7,7 +7,6 @@ Proof page: docs/proofs/private_gradients.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,16 +17,19 @@ from numpy.typing import NDArray
 
 from discreet.mechanisms._chain import progress_bar
 from discreet.mechanisms._chain_blocks import ahead
-from discreet.mechanisms._private_sums import Engine, Inputs, Numbers, Tree, trained_shapes
+from discreet.mechanisms._private_inputs import Preparation, Prepared
+from discreet.mechanisms._private_sums import Engine, Inputs, Numbers, Tree
 from discreet.mechanisms.interruption import Paused, between_steps
 from discreet.models import NeuralNetwork
-from discreet.models.base import Records, count
-from discreet.neural import normals
-from discreet.neural.batches import Filled, PoissonBatches
-from discreet.neural.keystream import Keystream, Ratchet
-from discreet.privacy import Observer, independent_pairs
+from discreet.models.base import Records
+from discreet.neural.batches import PoissonBatches
+from discreet.neural.keystream import Ratchet
+from discreet.privacy import Observer
 
 Array = NDArray[np.float64]
+
+_COMPILER = {"xla_cpu_use_fusion_emitters": False}
+"""Half as long to compile; a step takes as long."""
 
 
 class Numbered(NamedTuple):
@@ -47,26 +49,6 @@ class Numbered(NamedTuple):
     def sigmas(self) -> Array:
         """The noise multipliers."""
         return self.sds / self.bounds
-
-
-class Prepared(NamedTuple):
-    """What a step needs from outside of the compiled program.
-
-    Attributes:
-        passes: the batch, one buffer after the other.
-        bits: of the noise.
-        key: of what is random in the layers.
-        after: the ratchet's secret once this step has its own.
-        couples: the pairs of the first pass that observers are told of, padded.
-        told: how many distances they are told.
-    """
-
-    passes: list[Filled]
-    bits: normals.Bits
-    key: NDArray[np.uint32]
-    after: bytes
-    couples: NDArray[np.int32] | None = None
-    told: int = 0
 
 
 @dataclass(frozen=True)
@@ -126,49 +108,39 @@ class Training:
         """How many there are in all."""
         return len(self.numbers.sds)
 
-    @property
-    def double(self) -> bool:
-        """Networks run in single precision, other models in double."""
-        return not isinstance(self.engine.model, NeuralNetwork)
-
     def run(self, wrap: Callable[[], Any]) -> Any:
         """All steps that are left, then `wrap()`; Ctrl-C raises `Paused` with what `wrap` returns by then."""
         import jax
 
+        preparation = self._preparation()
         with (
-            jax.enable_x64(self.double),
+            jax.enable_x64(preparation.double),
             progress_bar(self.progress, self.done, self.steps) as advance,
-            ahead(self._prepare, self.steps - self.done) as prepared,
+            ahead(preparation.next, self.steps - self.done, most=2) as prepared,
             between_steps() as asked,
         ):
-            records = jax.device_put(
-                {name: values.astype(self.kind) for name, values in self.records.items()}
-            )
             theta: Any = jax.device_put({name: v.astype(self.kind) for name, v in self.theta.items()})
             state = self.engine.rule.init(theta) if self.done == 0 else jax.device_put(self._state)
             total: Any = None if self._sum is None else jax.device_put(self._sum)
-            step, sums, finish, added = _compiled()
+            compiled = _compiled()
+            running: tuple[Prepared, Any] | None = None
             for given in prepared:
-                first, *others = self._passes(given)
-                if others:  # more records than the buffer holds
-                    whole, distances = sums(self.engine, theta, records, first)
-                    for inputs in others:
-                        whole = added(whole, sums(self.engine, theta, records, inputs)[0])
-                    theta, state = finish(self.engine, theta, state, whole, first)
-                else:
-                    theta, state, distances = step(self.engine, theta, state, records, first)
+                theta, state, distances = self._step(compiled, theta, state, given)
+                if running is not None:  # the step before this one: its memory is used again
+                    jax.block_until_ready(running[1])
+                    preparation.done(running[0])
+                running = (given, distances)
                 self.done += 1
                 self._observe(distances, given.told)
                 if self.done in self.kept:
                     if self.kept.average:
-                        total = theta if total is None else added(total, theta)
+                        total = compiled.added(theta, total) if total is not None else compiled.copied(theta)
                     else:
                         self.draws.append(_fetched(theta))
                 advance(1)
                 if asked.stop and self.done < self.steps:
-                    self.ratchet = Ratchet(
-                        given.after
-                    )  # what was prepared ahead is prepared again, to the bit
+                    # What was prepared ahead is prepared again, to the bit.
+                    self.ratchet = Ratchet(given.after)
                     break
             self.theta, self._state = _fetched(theta), jax.device_get(state)
             self._sum = None if total is None else _fetched(total)
@@ -187,38 +159,24 @@ class Training:
     @property
     def kind(self) -> type[np.float32] | type[np.float64]:
         """The precision of the run."""
-        return np.float64 if self.double else np.float32
+        return np.float32 if isinstance(self.engine.model, NeuralNetwork) else np.float64
 
     # --- one step -------------------------------------------------------------------
 
-    def _prepare(self) -> Prepared:
-        stream: Keystream = self.ratchet.next()
-        passes = self.batches.draw(stream, count(self.records), shuffle=bool(self.observers))
-        number = sum(math.prod(shape) for shape in trained_shapes(self.engine.model).values())
-        key = stream.words(2, np.uint32).astype(np.uint32)
-        bits = normals.draw(stream, number, double=self.double)
-        couples, told = self._couples(stream, passes[0].valid)
-        return Prepared(passes, bits, key, self.ratchet.leave(), couples, told)
+    def _preparation(self) -> Preparation:
+        records = {name: values.astype(self.kind) for name, values in self.records.items()}
+        return Preparation(self.engine, self.batches, records, self.ratchet)
 
-    def _couples(self, stream: Keystream, valid: int) -> tuple[NDArray[np.int32] | None, int]:
-        """What observers are told of a pass of `valid` records: pairs that are independent draws, or rows."""
-        watched = self.engine.watched
-        if not watched.both or not watched.pairs:
-            return None, min(valid, watched.pairs)
-        generator = np.random.default_rng(stream.words(4, np.uint32))
-        chosen = independent_pairs(valid, watched.pairs, size=count(self.records), generator=generator)
-        couples = np.zeros((2, watched.pairs), np.int32)
-        told = len(chosen[0])
-        couples[:, :told] = chosen
-        return couples, told
-
-    def _passes(self, given: Prepared) -> list[Inputs]:
-        """The inputs of the passes of a step."""
+    def _step(self, compiled: _Compiled, theta: Any, state: Any, given: Prepared) -> tuple[Any, Any, Any]:
+        """Start a step; the parameters and the state before it are used up."""
         numbers = Numbers(*(self.kind(column[self.done]) for column in self.numbers))
-        return [
-            Inputs(part.rows, np.int32(part.valid), given.bits, given.key, numbers, given.couples)
-            for part in given.passes
-        ]
+        inputs = Inputs(given.batch, given.bits, given.layers, numbers, given.couples)
+        if not given.others:
+            return compiled.step(self.engine, theta, state, inputs)
+        total, distances = compiled.sums(self.engine, theta, inputs)  # more records than the buffer holds
+        for batch in given.others:
+            total = compiled.added(compiled.sums(self.engine, theta, inputs._replace(batch=batch))[0], total)
+        return *compiled.finish(self.engine, theta, state, total, inputs), distances
 
     def _observe(self, distances: Any, told: int) -> None:
         if not self.observers:
@@ -236,9 +194,35 @@ def _fetched(theta: Tree) -> dict[str, Array]:
     return {name: np.array(value) for name, value in jax.device_get(theta).items()}
 
 
-@cache
-def _compiled() -> tuple[Any, Any, Any, Any]:
+class _Compiled(NamedTuple):
     """A step of one pass; and its parts, for batches larger than the buffer. Compiled per engine."""
+
+    step: Callable[..., Any]
+    sums: Callable[..., Any]
+    finish: Callable[..., Any]
+    added: Callable[..., Any]
+    copied: Callable[..., Any]
+
+
+def quick_jit(function: Callable[..., Any], **how: Any) -> Callable[..., Any]:
+    """`jax.jit` with the code generator that compiles faster, where this version of XLA has the choice."""
+    import jax
+
+    quick, plain = (jax.jit(function, compiler_options=o, **how) for o in (_COMPILER, None))
+
+    def run(*given: Any) -> Any:
+        try:
+            return quick(*given)
+        except jax.errors.JaxRuntimeError as error:
+            if "No such compile option" not in str(error):
+                raise
+            return plain(*given)  # another version of XLA
+
+    return run
+
+
+@cache
+def _compiled() -> _Compiled:
     import jax
 
     def step(engine: Engine, *given: Any) -> Any:
@@ -253,5 +237,13 @@ def _compiled() -> tuple[Any, Any, Any, Any]:
     def added(left: Tree, right: Tree) -> Tree:
         return jax.tree.map(jax.numpy.add, left, right)
 
-    first, second, third = (jax.jit(f, static_argnums=0) for f in (step, sums, finish))
-    return first, second, third, jax.jit(added)
+    def copied(tree: Tree) -> Tree:
+        return jax.tree.map(jax.numpy.copy, tree)
+
+    return _Compiled(
+        quick_jit(step, static_argnums=0, donate_argnums=(1, 2)),
+        quick_jit(sums, static_argnums=0),
+        quick_jit(finish, static_argnums=0, donate_argnums=(1, 2)),
+        quick_jit(added, donate_argnums=1),
+        quick_jit(copied),
+    )

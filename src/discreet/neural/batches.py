@@ -89,9 +89,9 @@ def sample(bits: Keystream, size: int, rate: float) -> NDArray[np.int32]:
 
 
 def buffer_for(batch: float, rate: float, *, multiple: int = 16) -> int:
-    """A buffer that about one batch in a hundred overflows, rounded up to a multiple.
+    """A buffer that about one batch in forty overflows, rounded up to a multiple.
 
     A choice about speed only: the batch is complete whatever the buffer.
     """
     spread = math.sqrt(batch * (1 - rate))
-    return max(multiple, math.ceil((batch + 2.4 * spread) / multiple) * multiple)
+    return max(multiple, math.ceil((batch + 1.9 * spread) / multiple) * multiple)

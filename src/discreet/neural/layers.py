@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import jax
     import numpy as np
 
+    from discreet.neural.sources import Source
+
 Shape = tuple[int, ...]
 Params = Mapping[str, Any]
 
@@ -64,9 +66,9 @@ class Layer(ABC):
         del generator, inputs
         return {}
 
-    def noise(self, key: Any, batch: int, inputs: Shape) -> Any:
+    def noise(self, source: Source, batch: int, inputs: Shape) -> Any:
         """What is random in the layer, one for each example or for all; None if nothing is."""
-        del key, batch, inputs
+        del source, batch, inputs
 
 
 # --- layers with parameters -----------------------------------------------------------
@@ -149,15 +151,9 @@ class VariationalDense(Layer):
         rho = math.log(math.expm1(self.initial_sd))
         return {**means, **{f"{name}_rho": np.full(values.shape, rho) for name, values in means.items()}}
 
-    def noise(self, key: Any, batch: int, inputs: Shape) -> Any:
-        import jax
-
+    def noise(self, source: Source, batch: int, inputs: Shape) -> Any:
         del batch
-        shapes = self.mean.parameter_shapes(inputs)
-        keys = jax.random.split(key, len(shapes))
-        return {
-            name: jax.random.normal(k, shape) for k, (name, shape) in zip(keys, shapes.items(), strict=True)
-        }
+        return {name: source.normal(shape) for name, shape in self.mean.parameter_shapes(inputs).items()}
 
     def weights(self, parameters: Params, noise: Any) -> dict[str, Any]:
         """The draw of W and b that `noise` stands for."""
@@ -346,10 +342,8 @@ class Dropout(Layer):
     def output_shape(self, inputs: Shape) -> Shape:
         return inputs
 
-    def noise(self, key: Any, batch: int, inputs: Shape) -> Any:
-        import jax
-
-        return jax.random.bernoulli(key, 1 - self.rate, (batch, *inputs))
+    def noise(self, source: Source, batch: int, inputs: Shape) -> Any:
+        return source.coins(1 - self.rate, (batch, *inputs))
 
     def apply(self, parameters: Params, x: Any, noise: Any = None) -> jax.Array:
         import jax.numpy as jnp

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.neural import sites
 from discreet.neural.layers import Layer, Shape
+from discreet.neural.sources import Keyed, Metered, Source, Wanted
 
 if TYPE_CHECKING:
     import jax
@@ -104,21 +105,24 @@ class Network:
         """Whether a layer has noise of its own."""
         return any(type(layer).noise is not Layer.noise for layer in self.layers)
 
-    def noise(self, key: Any, batch: int) -> dict[str, Any]:
-        """What is random in the layers, by layer, from one key."""
+    def noise(self, source: Source, batch: int) -> dict[str, Any]:
+        """What is random in the layers, by layer."""
+        drawn = {at.name: at.layer.noise(source, batch, at.inputs) for at in self.placed}
+        return {name: values for name, values in drawn.items() if values is not None}
+
+    def wanted(self, batch: int) -> Wanted:
+        """How much randomness the layers use for a batch."""
         import jax
 
-        drawn = {
-            at.name: at.layer.noise(jax.random.fold_in(key, place), batch, at.inputs)
-            for place, at in enumerate(self.placed)
-        }
-        return {name: values for name, values in drawn.items() if values is not None}
+        metered = Metered()
+        jax.eval_shape(lambda: self.noise(metered, batch))
+        return metered.wanted
 
     def apply(self, parameters: Mapping[str, Any], x: Any, key: Any = None) -> jax.Array:
         """The output for one example; without a key, layers do without their noise."""
         import jax
 
-        drawn = self.noise(key, 1) if key is not None and self.stochastic else {}
+        drawn = self.noise(Keyed(key), 1) if key is not None and self.stochastic else {}
         for at in self.placed:
             e = drawn.get(at.name)
             if e is not None and not at.layer.shared_noise:

@@ -62,12 +62,27 @@ def normals(bits: Bits) -> jax.Array:
 
     if bits.words.dtype == np.uint64:
         magnitude = (bits.words >> 1).astype(jnp.float64)
-        half = (magnitude + 0.5) * 2.0**-64
+        size = -ndtri((magnitude + 0.5) * 2.0**-64)
     else:
         magnitude = (bits.words >> 1).astype(jnp.float32)
         half = (magnitude + (bits.tails.astype(jnp.float32) + 0.5) * 2.0**-8) * 2.0**-32
-    size = -ndtri(half)
+        s = jnp.sqrt(-2 * jnp.log(half)) - _START
+        size = s * _horner(_UPPER, s) / _horner(_LOWER, s)
     return jnp.where(bits.words & 1, size, -size)
+
+
+# With tail probability e^(-t^2/2), the quantile is a smooth function of s = t - sqrt(2 ln 2): s P(s)/Q(s),
+# whose coefficients were fitted on 0 <= s <= 6.4 (normals up to 7.4), largest error 1.5e-9.
+_START = math.sqrt(2 * math.log(2))
+_UPPER = (1.475664540308901, 2.1044620118353947, 0.9840396667262835, 0.1750877755984703, 0.009319238294484338)
+_LOWER = (1.0, 1.590154395390712, 0.8337266394744192, 0.16438844338050787, 0.0093164136545169)
+
+
+def _horner(coefficients: tuple[float, ...], x: Any) -> Any:
+    value: Any = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        value = value * x + c
+    return value
 
 
 def numpy_normals(stream: Keystream, number: int) -> NDArray[np.float64]:
