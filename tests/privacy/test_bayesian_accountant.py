@@ -193,6 +193,28 @@ class Distances:
         return 1 + integrate.quad(slope, 0.0, scale, points=points, epsrel=1e-10, limit=400)[0]
 
 
+def test_errata_08_the_printed_right_term_ruins_a_subsampled_run() -> None:
+    rate, steps, delta = 64 / 60_000, 10_000, 1e-5
+    cost = poisson_gaussian(rate, 1.0, steps, neighbours="add_remove")
+    found: dict[bool, float] = {}
+    for right in (True, False):
+        accountant = PublishedBayesianAccountant(pairs=8, orders=(4, 8, 12, 16, 32), right_term=right)
+        accountant.begin(ObservedRun(rate, 1.0, 1.0, 20, cost))
+        for _ in range(20):
+            accountant.observe(np.ones(8))
+        # 20 steps stand for 10,000: with equal distances the costs add, and delta is charged once.
+        short = accountant.result().reveal().epsilon(delta * 1e-6)
+        found[right] = short
+        orders = np.array([4, 8, 12, 16, 32])
+        term = np.array(
+            [max(left_term(int(o), rate, 1.0), right * right_term(int(o), rate, 1.0)) for o in orders]
+        )
+        assert short == pytest.approx(min((20 * term - math.log(delta * 1e-6)) / orders), rel=0.01)
+        found[right] = min((steps * term - math.log(delta)) / orders)
+    assert found[True] > 18
+    assert found[False] < 1.2
+
+
 def clipped(name: str, law: Any) -> Distances:
     """A law with its 99th percentile as the unit, clipped there."""
     cut = float(law.ppf(0.99))

@@ -32,6 +32,10 @@ _COMPILER = {"xla_cpu_use_fusion_emitters": False}
 """Half as long to compile; a step takes as long."""
 
 
+TOGETHER = 16
+"""How many steps observers are told of at a time."""
+
+
 class Numbered(NamedTuple):
     """The public numbers of all steps, one entry for each.
 
@@ -102,6 +106,7 @@ class Training:
     done: int = field(default=0, init=False)
     _state: Any = field(default=None, init=False)
     _sum: dict[str, Array] | None = field(default=None, init=False)
+    _shown: list[tuple[Any, int, float]] = field(default_factory=list[tuple[Any, int, float]], init=False)
 
     @property
     def steps(self) -> int:
@@ -142,6 +147,7 @@ class Training:
                     # What was prepared ahead is prepared again, to the bit.
                     self.ratchet = Ratchet(given.after)
                     break
+            self._tell()
             self.theta, self._state = _fetched(theta), jax.device_get(state)
             self._sum = None if total is None else _fetched(total)
         if self.done < self.steps:
@@ -179,13 +185,20 @@ class Training:
         return *compiled.finish(self.engine, theta, state, total, inputs), distances
 
     def _observe(self, distances: Any, told: int) -> None:
+        """Keep what a step showed: telling observers of several steps together does not stall the next."""
         if not self.observers:
             return
-        seen = np.asarray(distances, dtype=np.float64)[:told]
-        if self.unit is not None:
-            seen = seen * self.unit[self.done - 1]
-        for observer in self.observers:
-            observer.observe(seen[: observer.pairs])
+        self._shown.append((distances, told, 1.0 if self.unit is None else float(self.unit[self.done - 1])))
+        if len(self._shown) == TOGETHER:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell the observers of all steps that were kept, in order."""
+        shown, self._shown = self._shown, []
+        for distances, told, unit in shown:
+            seen = np.asarray(distances, dtype=np.float64)[:told] * unit
+            for observer in self.observers:
+                observer.observe(seen[: observer.pairs])
 
 
 def _fetched(theta: Tree) -> dict[str, Array]:

@@ -24,9 +24,11 @@ from discreet.privacy import (
     Guarantee,
     PeopleCosts,
     Sensitive,
+    attacker_success,
     calibrate,
     checks,
     gaussian,
+    percent,
     renyi,
 )
 from discreet.privacy.divergences import renyi_normals
@@ -174,7 +176,8 @@ class VariationalSamples(Mechanism):
         delta = budget.delta if budget is not None else 1e-5
         whole = self.step(n, float(n)).guarantee(steps).epsilon(delta)
         reasons += (
-            f"at the weight of all records {steps} samples cost epsilon {whole:.4g} at delta {delta:g}"
+            f"at the weight of all records {steps} samples cost epsilon {whole:.4g} at delta {delta:g}, "
+            f"where a guess is right at most {percent(attacker_success(whole, delta))} of the time"
             + (", which is weak" if whole > _WEAK else ""),
         )
         clipped = Evidence.proved("gradients are clipped record by record", f"{PAGE}#guarantee")

@@ -94,7 +94,8 @@ def independent_pairs(
     checks.integer("size", size, at_least=2)
     labels = generator.integers(size, size=(wanted, 2))
     labels[:, 1] = (labels[:, 0] + 1 + generator.integers(size - 1, size=wanted)) % size
-    _, first_seen, label = np.unique(labels, return_index=True, return_inverse=True)
-    place = np.argsort(np.argsort(first_seen))[label].reshape(wanted, 2)
-    kept = place[(place < room).all(axis=1)]
-    return kept[:, 0], kept[:, 1]
+    places: dict[int, int] = {}
+    flat = [places.setdefault(label, len(places)) for label in labels.ravel().tolist()]
+    first, second = np.array(flat, dtype=np.int64).reshape(wanted, 2).T
+    kept = np.maximum(first, second) < room
+    return first[kept], second[kept]
