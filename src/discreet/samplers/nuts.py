@@ -15,13 +15,12 @@ from discreet.privacy import Evidence, Sensitive, checks
 from discreet.samplers.posterior import TRACES, Sampled, SamplingError, Target, named_draws
 from discreet.samplers.randomness import Randomness
 
-_FEWEST = 4
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class NUTS:
-    """The last state of a No-U-Turn chain; one chain per draw, four at least.
+    """The last state of a No-U-Turn chain; one chain per draw, and at least `chains`.
 
     Args:
         warmup: steps of adaptation.
@@ -31,6 +30,8 @@ class NUTS:
             released. If not, diagnostics are for the data holder only.
         ess: the least effective sample size of any parameter, all chains together,
             that the check asks for.
+        chains: the fewest; the check compares them.
+        depth: the largest depth of a tree, which bounds the time of a step.
 
     Guarantee:
         None: that a chain without warnings has arrived is assumed, or, with `rhat`,
@@ -43,6 +44,8 @@ class NUTS:
     steps: int = 200
     rhat: float | None = None
     ess: float = 100.0
+    chains: int = 4
+    depth: int = 10
 
     def __post_init__(self) -> None:
         checks.integer("warmup", self.warmup, at_least=1)
@@ -50,6 +53,8 @@ class NUTS:
         if self.rhat is not None:
             checks.real("rhat", self.rhat, above=1.0)
         checks.real("ess", self.ess, at_least=0.0)
+        checks.integer("chains", self.chains, at_least=1 if self.rhat is None else 2)
+        checks.integer("depth", self.depth, at_least=1)
 
     @property
     def distance(self) -> float:
@@ -74,12 +79,13 @@ class NUTS:
         with jax.enable_x64(True):
             data = {name: jnp.asarray(value) for name, value in records.items()}
             numbers = {name: jnp.asarray(value) for name, value in loss.numbers.items()}
-            run = _program(target, self.warmup, self.steps, max(draws, _FEWEST))
+            run = _program(target, self.warmup, self.steps, max(draws, self.chains), self.depth)
             run.run(randomness.jax(), numbers, data, extra_fields=("diverging",))
             states = np.asarray(run.get_samples(group_by_chain=True)["flat"], dtype=np.float64)
             diverged = int(np.asarray(run.get_extra_fields()["diverging"]).sum())
-        rhat = np.asarray(split_gelman_rubin(states))
-        effective = np.asarray(effective_sample_size(states))
+        with np.errstate(all="ignore"):  # a warning would tell that a chain stood still
+            rhat = np.asarray(split_gelman_rubin(states))
+            effective = np.asarray(effective_sample_size(states))
         diagnostics: dict[str, Sensitive[Any]] = {
             "rhat": Sensitive(rhat, "R-hat"),
             "effective_sample_size": Sensitive(effective, "effective sample size"),
@@ -106,7 +112,7 @@ class NUTS:
 
 
 @lru_cache(maxsize=8)
-def _program(target: Target, warmup: int, steps: int, chains: int) -> Any:
+def _program(target: Target, warmup: int, steps: int, chains: int, depth: int) -> Any:
     """A NumPyro run that is compiled once per shape of the records."""
     import numpyro
     import numpyro.distributions as dist
@@ -120,7 +126,7 @@ def _program(target: Target, warmup: int, steps: int, chains: int) -> Any:
         numpyro.factor("posterior", target.log_density(flat, numbers, data))
 
     return infer.MCMC(
-        infer.NUTS(posterior),
+        infer.NUTS(posterior, max_tree_depth=depth),
         num_warmup=warmup,
         num_samples=steps,
         num_chains=chains,
