@@ -170,7 +170,8 @@ class Training:
     # --- one step -------------------------------------------------------------------
 
     def _preparation(self) -> Preparation:
-        records = {name: values.astype(self.kind) for name, values in self.records.items()}
+        with np.errstate(over="ignore"):  # it becomes infinite, and counts as 0; a warning would tell
+            records = {name: values.astype(self.kind) for name, values in self.records.items()}
         return Preparation(self.engine, self.batches, records, self.ratchet)
 
     def _step(self, compiled: _Compiled, theta: Any, state: Any, given: Prepared) -> tuple[Any, Any, Any]:

@@ -43,6 +43,9 @@ class Site(Protocol):
 _COVERED = 2.0**-12
 """A share of a squared norm that may be lost in rounding, because `clipping.ROUNDING` makes up for it."""
 
+_LARGEST = 2.0**64
+"""Of the squared norm of a layer's inputs, or of the gradients of its outputs, for one example."""
+
 Maker = Callable[[Any, Params, Any, Any, Any], Site]
 SITES: dict[type[Layer], Maker] = {}
 """Type of a layer -> (layer, parameters, inputs, gradients of outputs, noise) to its site."""
@@ -106,7 +109,8 @@ class Rows:
     bias: bool
 
     def squares(self) -> jax.Array:
-        return ((self.a**2).sum(axis=1) + self.bias) * (self.d**2).sum(axis=1)
+        a, d = (self.a**2).sum(axis=1), (self.d**2).sum(axis=1)
+        return whole((a + self.bias) * d, a, d)
 
     def total(self, weights: Any) -> dict[str, jax.Array]:
         d = kept(self.d, weights) * weights[:, None]
@@ -131,10 +135,11 @@ class Positions:
         import jax.numpy as jnp
 
         (_, t, i), o = self.a.shape, self.d.shape[-1]
-        sizes = jnp.sqrt(((self.a**2).sum(axis=2) + self.bias) * (self.d**2).sum(axis=2)).sum(axis=1)
+        a, d = ((part**2).sum(axis=2) for part in (self.a, self.d))
+        sizes = jnp.sqrt((a + self.bias) * d).sum(axis=1)
         lost = (2 * t + i + o + 8) * float(jnp.finfo(self.a.dtype).eps) * sizes**2
         found = jnp.maximum(self._products(self.a, self.d, self.a, self.d), 0.0)
-        return jnp.where(lost > _COVERED * found, found + lost, found)
+        return whole(jnp.where(lost > _COVERED * found, found + lost, found), a.max(axis=1), d.max(axis=1))
 
     def total(self, weights: Any) -> dict[str, jax.Array]:
         import jax.numpy as jnp
@@ -278,6 +283,20 @@ def kept(values: Any, weights: Any) -> jax.Array:
     import jax.numpy as jnp
 
     return jnp.where((weights != 0).reshape(-1, *(1,) * (values.ndim - 1)), values, 0.0)
+
+
+def whole(squares: Any, *factors: Any) -> jax.Array:
+    """Squared norms that are products, and infinity where a factor is above `_LARGEST`.
+
+    Squares below 2^-126 are lost in single precision, and a factor that is large enough
+    would bring them back into the gradient: a record could contribute more than C.
+    What is infinite is left out.
+    """
+    import jax.numpy as jnp
+
+    for factor in factors:
+        squares = jnp.where(factor <= _LARGEST, squares, jnp.inf)
+    return squares
 
 
 def _places(kernel: tuple[int, ...]) -> list[tuple[int, ...]]:
