@@ -10,6 +10,9 @@ from discreet.cli import app
 
 ANY = "--neighbours substitute"
 MISTAKES = [
+    ("release study.toml --yes --seed -1", "--seed must be a whole number from 0"),
+    ("release nothere.toml --yes", "there is no file nothere.toml; check the path"),
+    ("plan .", ". must be a TOML file, got no ending"),
     ("account gaussian --sigma 1", "--neighbours is missing: give substitute"),
     ("account gaussian --sigma 1 --neighbours both", "--neighbours must be substitute or add-remove"),
     ("account barker --batch 9 --size 99 --steps 1 --neighbours substitute", "--neighbours is not a"),

@@ -145,3 +145,9 @@ def test_minibatches_are_refused_where_processes_share_a_table_and_another_numbe
         plan.release(stored(total=2 * N), ledger=Purse())
     with pytest.raises(ValueError, match="as many as the plan says"):
         plan.release(stored(), ledger=Purse())
+
+
+def test_a_key_that_is_none_is_refused_before_it_is_paid_for() -> None:
+    plan = PenaltyMCMC(MODEL, WALK, tempered_size=30).plan(n=N, steps=5)
+    with pytest.raises(ValueError, match="key must be a whole number"):
+        plan.release(RECORDS, key=-1, ledger=Purse())

@@ -79,6 +79,8 @@ def release(
             return
         agreed: list[str] = []
         with group.agreeing(agreed):
+            if seed is not None and not 0 <= seed < 2**256:
+                raise RequestError("--seed must be a whole number from 0 to 2^256 - 1; leave it out for none")
             asked = load(study)
             target = _target(asked, out)
             found = asked.plan()

@@ -141,9 +141,9 @@ class Plan:
                 drawn so far, and resumes.
         """
         checked = self._checked(records)
+        randomness = Randomness(key)  # refuses a key before it is paid for
         # A release that was interrupted and resumed closes its spend once.
         unclosed = [] if ledger is None else [ledger.spend(self.guarantee, purpose, plan=self.hash())]
-        randomness = Randomness(key)
 
         def released(drawn: Drawn) -> Release:
             release = Release(

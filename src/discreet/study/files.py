@@ -18,7 +18,7 @@ def read_toml(place: Path) -> dict[str, Any]:
     """The values of a TOML file; whatever is wrong with it, nothing of it is quoted."""
     if place.suffix.lower() != ".toml":
         raise StudyError(
-            f"{place.name} must be a TOML file, got {place.suffix or 'no ending'}; is it a table?"
+            f"{place.name or place} must be a TOML file, got {place.suffix or 'no ending'}; is it a table?"
         )
     problem = None
     try:

@@ -319,7 +319,7 @@ def load(path: str | Path) -> Study:
         return Study.of(read_toml(place), place.parent)
     except (StudyError, SchemaError) as error:
         problem = str(error)
-    raise StudyError(f"{place.name}: {problem}")
+    raise StudyError(f"{place.name or place}: {problem}")
 
 
 def _data(values: object, folder: Path) -> tuple[Data, Schema]:
