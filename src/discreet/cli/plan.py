@@ -32,9 +32,9 @@ def plan(
         asked = load(study)
         found = asked.plan()
         quote, no_ledger = _quote(asked, found)
+        if save is not None:
+            write(save, found.to_json() + "\n")
     delta = asked.privacy.delta
-    if save is not None:
-        write(save, found.to_json() + "\n")
     if json:
         values: dict[str, Any] = {
             "plan": found.to_dict(),

@@ -46,8 +46,8 @@ def init(
         from discreet.data import Schema
 
         draft = Schema.draft(table, separator=separator)
-    if out is not None:
-        write(out, draft)
+        if out is not None:
+            write(out, draft)
     unfilled = draft.count('= "TODO"')
     if json:
         show.show_json({"schema": draft, "file": None if out is None else str(out), "unfilled": unfilled})
