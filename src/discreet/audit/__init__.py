@@ -9,6 +9,7 @@ from discreet.audit import watched as _watched
 from discreet.audit.bounds import Event, clopper_pearson, credible, gaussian_mu
 from discreet.audit.membership import Found, attack, membership
 from discreet.audit.null import Null, null
+from discreet.audit.one_run import OneRun, judge_one_run, one_run
 from discreet.audit.pairs import GAPS, random_pairs, worst_pair
 from discreet.audit.replay import WATCHED, Moved, Replayed, sensitivity
 from discreet.audit.subject import DRAWS, SCORES, Pair, Subject, draw_many, subject
@@ -22,6 +23,7 @@ __all__ = [
     "Found",
     "Moved",
     "Null",
+    "OneRun",
     "Pair",
     "Replayed",
     "Subject",
@@ -30,8 +32,10 @@ __all__ = [
     "credible",
     "draw_many",
     "gaussian_mu",
+    "judge_one_run",
     "membership",
     "null",
+    "one_run",
     "random_pairs",
     "sensitivity",
     "subject",
