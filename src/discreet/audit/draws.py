@@ -25,10 +25,11 @@ from discreet.mechanisms.truncated_posterior import TruncatedPosterior
 from discreet.mechanisms.variational_samples import VariationalSamples
 from discreet.mechanisms.variational_start import VariationalStart
 from discreet.models.base import Records, count
+from discreet.samplers.posterior import SamplingError
 from discreet.samplers.randomness import Randomness
 
 Array = NDArray[np.float64]
-_CHAINS, _FITS, _DRAWS = 2_000, 4_000, 50_000
+_CHAINS, _FITS, _DRAWS, _REFUSALS = 2_000, 4_000, 50_000, 10
 
 
 def _blocks(runs: int, most: int) -> Iterator[int]:
@@ -51,8 +52,18 @@ def _independent(plan: Plan, records: Records, runs: int, randomness: Randomness
     parts: list[dict[str, Array]] = []
     for block in _blocks(runs, max(1, _DRAWS // mechanism.draws)):
         many = replace(mechanism, draws=block * mechanism.draws)
-        parts.append(grouped(many.draw(plan, records, randomness, progress=False).draws, block))
+        parts.append(grouped(_released(many, plan, records, randomness), block))
     return _joined(parts)
+
+
+def _released(mechanism: Any, plan: Plan, records: Records, randomness: Randomness) -> Any:
+    """Draws of a sampler that may refuse to release: those of the first time that it does."""
+    for _ in range(_REFUSALS - 1):
+        try:
+            return mechanism.draw(plan, records, randomness, progress=False).draws
+        except SamplingError:
+            continue
+    return mechanism.draw(plan, records, randomness, progress=False).draws
 
 
 @DRAWS.register(OutputPerturbation)

@@ -1,4 +1,4 @@
-"""The command line: plan, release, account, ledger, reproduce, explain, compare, demo, schema.
+"""The command line: plan, release, audit, account, ledger, reproduce, explain, compare, demo, schema.
 
 Nothing here imports `discreet.privacy`, NumPy or SciPy before a command runs: `discreet --help` is fast.
 """
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli import demo, explain, ledger, mechanisms, plan, release, reproduce, schema, worth
+from discreet.cli import audit, demo, explain, ledger, mechanisms, plan, release, reproduce, schema, worth
 from discreet.cli.errors import OneLineErrors
 
 __all__ = ["app"]
@@ -43,6 +43,7 @@ def main(
 
 app.command("plan", epilog="Example: discreet plan study.toml")(plan.plan)
 app.command("release", epilog="Example: discreet release study.toml --out release")(release.release)
+app.command("audit", epilog="Example: discreet audit study.toml --minutes 5")(audit.audit)
 app.command("reproduce", epilog="Example: discreet reproduce release --ledger ward.ledger")(
     reproduce.reproduce
 )
