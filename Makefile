@@ -7,7 +7,7 @@ DEV := .venv/dev.stamp
 LOCK = $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --quiet $(LOCKFLAGS)
 
-.PHONY: help demo test faults check docs bench draws experiment scale wheel lock clean
+.PHONY: help demo test faults check docs bench draws experiment audit scale wheel lock clean
 .DELETE_ON_ERROR:
 
 help:  ## Show this list.
@@ -43,6 +43,9 @@ experiment: $(DEV)  ## Rerun one and compare with what is expected: make experim
 draws: $(DEV)  ## Time one private draw beside NUTS; DISCREET_DATA names the data sets; 20 minutes.
 	$(BIN)/python benchmarks/exact_sampler.py
 	$(BIN)/python benchmarks/one_posterior_sample.py
+
+audit: $(DEV)  ## Attack every mechanism, on 2 processes; writes benchmarks/results/audit.json.
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/audit.py
 
 scale: $(DEV)  ## Release 1e8 invented rows in less than 2 GiB; needs 4 GB of disk in TMPDIR, and minutes.
 	$(BIN)/python benchmarks/scale.py --rows 1e8 --out benchmarks/results/scale.json

@@ -42,10 +42,8 @@ def one(k: int) -> dict[str, Any]:
     del row["curve"]
     row["cpu_seconds"] = round(cpu() - used, 1)
     row["moved"] = {moved.name: [moved.measured, moved.declared] for moved in replayed.moved}
-    row["flow"] = list(replayed.flow)
-    row["replay_passes"] = all(moved.passes for moved in replayed.moved) and (
-        not replayed.flow or not entry.replay
-    )
+    row["flow"], row["disclosed"] = list(replayed.flow), list(replayed.disclosed)
+    row["replay_passes"] = replayed.passes
     return row
 
 

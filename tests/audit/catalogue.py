@@ -24,14 +24,12 @@ class Entry:
         make: the plan.
         trials: runs on each of two data sets, in `make audit`.
         fast: the same in `make test`; 0 leaves it out.
-        replay: whether control flow may not depend on records; False where the plan itself says that it does.
     """
 
     name: str
     make: Callable[[], Plan]
     trials: int
     fast: int = 0
-    replay: bool = True
 
     @property
     def mechanism(self) -> str:
@@ -150,19 +148,16 @@ ENTRIES = [
         lambda: M.TruncatedPosterior(logistic(1, 0.1), radius=3.0).plan(2, budget=ONE),
         SOME,
         1_000,
-        replay=False,
     ),
     Entry(
         "TruncatedPosterior: default",
         lambda: M.TruncatedPosterior(logistic(1)).plan(2, budget=ONE),
         SOME,
-        replay=False,
     ),
     Entry(
         "TruncatedPosterior: epsilon 3",
         lambda: M.TruncatedPosterior(logistic(2, 0.5), radius=4.0).plan(3, budget=dc.Budget(3.0)),
         SOME,
-        replay=False,
     ),
     Entry(
         "BarkerMCMC: batch",

@@ -11,10 +11,11 @@ from discreet.audit.membership import Found, attack, membership
 from discreet.audit.null import Null, null
 from discreet.audit.one_run import OneRun, judge_one_run, one_run
 from discreet.audit.pairs import GAPS, random_pairs, worst_pair
-from discreet.audit.replay import WATCHED, Moved, Replayed, sensitivity
+from discreet.audit.replay import DISCLOSED, WATCHED, Moved, Replayed, sensitivity
 from discreet.audit.subject import DRAWS, SCORES, Pair, Subject, draw_many, subject
 
 __all__ = [
+    "DISCLOSED",
     "DRAWS",
     "GAPS",
     "SCORES",

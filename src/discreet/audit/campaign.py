@@ -79,6 +79,7 @@ class Audited:
                 "pairs": self.replayed.pairs,
                 "moved": [[m.name, m.measured, m.declared, m.passes] for m in self.replayed.moved],
                 "flow": list(self.replayed.flow),
+                "disclosed": list(self.replayed.disclosed),
                 "undeclared": self.replayed.undeclared,
             },
             "minutes": round(self.minutes, 2),

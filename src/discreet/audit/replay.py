@@ -7,7 +7,7 @@ Proof page: docs/proofs/audit.md#replay.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -81,6 +81,7 @@ class Replayed:
     Attributes:
         moved: the largest movement of each declared statistic.
         flow: what else depended on a record; must be empty.
+        disclosed: what depended on a record and is known to, with the reason.
         pairs: how many pairs were replayed.
         undeclared: whether the mechanism declares no statistic to watch.
     """
@@ -88,7 +89,8 @@ class Replayed:
     moved: tuple[Moved, ...]
     flow: tuple[str, ...]
     pairs: int
-    undeclared: bool = field(default=False)
+    undeclared: bool = False
+    disclosed: tuple[str, ...] = ()
 
     @property
     def passes(self) -> bool:
@@ -100,10 +102,14 @@ class Replayed:
         lines = [f"replay of {self.pairs} pairs: {'as declared' if self.passes else 'NOT AS DECLARED'}"]
         lines += [f"  {m.name}: moved {m.measured:.6g}, declared {m.declared:.6g}" for m in self.moved]
         lines += [f"  depends on a record: {what}" for what in self.flow]
+        lines += [f"  depends on a record, as is known: {what}" for what in self.disclosed]
         if self.undeclared:
             lines.append("  no statistic of this mechanism is declared; only its control flow was compared")
         return "\n".join(lines)
 
+
+DISCLOSED = Table()
+"""A plan to why it reads more or less randomness, and so runs longer, by records; "" if it may not."""
 
 WATCHED = Table()
 """(plan, pairs, randomness) -> list of Moved: the declared statistics on both sides of every pair."""
@@ -176,7 +182,12 @@ def sensitivity(
     for moved in [] if watched is None else watched(plan, checked, Randomness(randomness.integer())):
         if moved.name not in largest or moved.measured > largest[moved.name].measured:
             largest[moved.name] = moved
-    return Replayed(tuple(largest.values()), tuple(flow), len(pairs), watched is None)
+    known = DISCLOSED.find(plan.mechanism)
+    why = "" if known is None else known(plan)
+    disclosed: tuple[str, ...] = ()
+    if why and flow.pop(_FLOWS["consumed"], "") is None:
+        disclosed = (f"{_FLOWS['consumed']}: {why}",)
+    return Replayed(tuple(largest.values()), tuple(flow), len(pairs), watched is None, disclosed)
 
 
 def _run(plan: Plan, records: Records, seed: int) -> Flow:

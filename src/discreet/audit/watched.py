@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.audit.replay import WATCHED, Moved, largest_gap
+from discreet.audit.replay import DISCLOSED, WATCHED, Moved, largest_gap
 from discreet.audit.scores import loss_gap
 from discreet.audit.subject import Pair, number
 from discreet.mechanisms._chain_batches import batches
@@ -32,6 +32,8 @@ from discreet.models.base import Model, Records, count
 from discreet.models.families import ConjugateFamily
 from discreet.models.losses import Gibbs
 from discreet.privacy import Neighbours
+from discreet.samplers.exact import ExactRegression
+from discreet.samplers.nuts import NUTS
 from discreet.samplers.randomness import Randomness
 
 Array = NDArray[np.float64]
@@ -46,6 +48,37 @@ def points(model: Model, generator: np.random.Generator, number: int = _POINTS) 
         name: generator.standard_normal((number, *s)) * scale.reshape(-1, *[1] * len(s))
         for name, s in shapes.items()
     }
+
+
+# --- what is known to read more or less randomness, by records ------------------------
+
+
+@DISCLOSED.register(PerturbedStatistics)
+def _(plan: Plan) -> str:  # noqa: ARG001
+    return "what is read after the noise is a function of the noisy sums, which are public"
+
+
+@DISCLOSED.register(ConjugateMechanism)
+@DISCLOSED.register(TruncatedPosterior)
+@DISCLOSED.register(OnePosteriorSample)
+def _(plan: Plan) -> str:
+    """Constant time is what the plan of a regression says; gamma variables never have it."""
+    mechanism: Any = plan.mechanism
+    if isinstance(mechanism, TruncatedPosterior):
+        return "tries go on until one falls into the ball and is accepted"
+    if isinstance(mechanism.model, ConjugateFamily):
+        return "gamma variables are drawn by rejection, which takes nanoseconds more or less"
+    if isinstance(mechanism.sampler, NUTS):
+        return "the trajectories of NUTS are as long as the posterior makes them"
+    if any("depends on the data" in reason or "until one is accepted" in reason for reason in plan.reasons):
+        return "the plan says that its tries are not fixed"
+    exact = mechanism.sampler
+    if isinstance(exact, ExactRegression) and not exact.constant_time:
+        return "the sampler's tries are not fixed"
+    return ""
+
+
+# --- statistics ---------------------------------------------------------------------
 
 
 def _sides(pair: Pair) -> tuple[Records, Records]:

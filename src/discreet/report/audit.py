@@ -178,13 +178,18 @@ def _replay(replay: Mapping[str, Any]) -> list[Html]:
         )
     if replay["flow"]:
         found += [paragraph("Depends on a record, and is not in the guarantee:"), items(*replay["flow"])]
-    else:
+    elif not replay["disclosed"]:
         found.append(
             paragraph(
                 "Nothing else depended on a record: not the shapes of what is published, nor how much "
                 "randomness was read, nor the evidence, nor whether there was an error."
             )
         )
+    if replay["disclosed"]:
+        found += [
+            paragraph("Depends on a record, as is known of this mechanism:"),
+            items(*replay["disclosed"]),
+        ]
     return found
 
 
@@ -192,8 +197,8 @@ def _means(audited: Mapping[str, Any]) -> list[Html]:
     late = [] if audited["complete"] else ["Time was up before all runs were made; those made in time count."]
     return [
         items(
-            "A lower bound above the claim would refute the claim. One below it proves nothing: another pair, "
-            "a better attack or more runs may find more. The proof of the guarantee is elsewhere.",
+            "A lower bound above the claim would refute the claim. One below it proves nothing: another "
+            "pair, a better attack or more runs may find more. The proof of the guarantee is elsewhere.",
             "Each lower bound is wrong with probability "
             f"{plain(1 - audited['attacks'][0]['confidence'])} at most. It holds for these two data "
             "sets, and so for the mechanism.",
