@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import discreet as dc
 from discreet.mechanisms import Plan
@@ -45,6 +46,16 @@ def beta() -> dc.models.BetaBernoulli:
 def logistic(features: int = 1, precision: float = 1.0) -> dc.models.LogisticRegression:
     """Rows of norm 1."""
     return m.LogisticRegression(features, prior_precision=precision)
+
+
+def network(kind: str, neighbours: str, batch: int) -> Plan:
+    """Two classes of one feature, two steps, one draw."""
+    from discreet.neural import Dense, Dropout
+
+    layers = (Dropout(0.5), Dense(2)) if kind == "MonteCarloDropout" else (Dense(2),)
+    model = m.NeuralNetwork(1, layers)
+    mechanism = getattr(M, kind)(model, neighbours=neighbours, draws=1)
+    return mechanism.plan(n=4, batch=batch, steps=2, budget=dc.Budget(4.0, 1e-5))
 
 
 MANY, SOME, FEW = 50_000, 4_000, 1_000
@@ -302,5 +313,14 @@ ENTRIES = [
             n=4, batch=2, steps=2
         ),
         FEW,
+    ),
+    *(
+        Entry(f"{kind}: {what}", partial(network, kind, relation, batch), 400)
+        for kind in ("BayesByBackprop", "MonteCarloDropout")
+        for what, relation, batch in (
+            ("all records", "substitute", 4),
+            ("Poisson", "substitute", 2),
+            ("add/remove", "add_remove", 2),
+        )
     ),
 ]

@@ -68,8 +68,8 @@ def worst_pair(plan: Plan, *, size: int | None = None, tries: int = 3, seed: int
     rest = (plan.size or 0) - 1 if substitute else checks.integer("size", size or 2, at_least=1)
     gaps = GAPS.find(plan.mechanism) or _simulated
     cheap = gaps is not _simulated
-    records = pool(model, generator, _NEAR if cheap else 6)
-    bases = {name: values[: _BASES if cheap else 3] for name, values in records.items()}
+    records = pool(model, generator, _NEAR if cheap else 4)
+    bases = {name: values[: _BASES if cheap else 2] for name, values in records.items()}
     best: tuple[float, int, int, int] = (-1.0, 0, 0, 0)
     for step in (0.0, *(0.5 / 3**k for k in range(tries if cheap else 0))):
         if step > 0:
@@ -103,7 +103,7 @@ def _simulated(
     for b in range(count(bases)):
         runs: list[Array] = []
         for i in range(last):
-            outputs = matrix(draw_many(plan, stacked(bases, b, rest, (records, i)), 40, randomness))
+            outputs = matrix(draw_many(plan, stacked(bases, b, rest, (records, i)), 25, randomness))
             runs.append(np.clip(np.nan_to_num(outputs, nan=0.0), -1e9, 1e9))
         for i in range(last):
             for j in range(i):
