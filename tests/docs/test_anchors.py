@@ -15,7 +15,9 @@ TEST_NAME = re.compile(r"`(test_\w+(?:\*|\.py)?)`")
 HEADING = re.compile(r"^#{1,6} +(?P<text>.*?)(?: *\{ *#(?P<id>[\w-]+) *\})? *$", re.MULTILINE)
 
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-PAGES = sorted([ROOT / "docs" / "errata.md", *(ROOT / "docs" / "proofs").rglob("*.md")])
+PAGES = sorted(
+    [ROOT / "docs" / "errata.md", ROOT / "docs" / "pitfalls.md", *(ROOT / "docs" / "proofs").rglob("*.md")]
+)
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 
