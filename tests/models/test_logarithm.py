@@ -1,10 +1,12 @@
-"""log(1 + e) as the models of chains compute it."""
+"""log(1 + e), and ratios of mixtures, as the models of chains compute them."""
 
 import jax
 import mpmath
 import numpy as np
 
 from discreet.models._logarithm import log_one_plus
+from discreet.models.base import Model
+from discreet.models.gaussian_mixture import GaussianMixture
 
 
 def test_it_is_the_logarithm_to_the_last_digits_and_so_is_its_slope() -> None:
@@ -23,3 +25,20 @@ def test_it_is_the_logarithm_to_the_last_digits_and_so_is_its_slope() -> None:
     assert np.all(error <= allowed)
     assert np.any(plain > allowed)  # what the test sees
     np.testing.assert_allclose(slope, 1 / (1 + e), rtol=2e-13)
+
+
+def test_the_ratio_of_two_mixtures_is_the_difference_of_their_logarithms() -> None:
+    rng, model = np.random.default_rng(1), GaussianMixture()
+    here, there = rng.normal(size=(2, 4_000, 2)) * 3
+    x = rng.normal(size=4_000) * 4
+
+    def both(t: jax.Array, c: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        theta, candidate, record = {"theta": t}, {"theta": c}, {"x": x}
+        return model.log_ratio(candidate, theta, record), Model.log_ratio(model, candidate, theta, record)
+
+    with jax.enable_x64(True):
+        short, plain = jax.jit(jax.vmap(both))(here, there, x)
+    t, c = here.T, there.T
+    logs = [np.logaddexp(-0.25 * (x - a) ** 2, -0.25 * (x - a - b) ** 2) for a, b in (t, c)]
+    np.testing.assert_allclose(plain, logs[1] - logs[0], atol=1e-12)
+    np.testing.assert_allclose(short, logs[1] - logs[0], atol=1e-12)

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 class Loss(Protocol):
-    """A term per record; the target is prior * exp(- sum of losses)."""
+    """A term per record; the target is prior * exp(- sum of losses).
+
+    A loss may also have `change(model, theta, candidate, record)`, loss(theta) - loss(candidate), where that
+    is cheaper than the two.
+    """
 
     def __call__(self, model: Model, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         """The loss of one record; small is likely."""
@@ -35,6 +39,12 @@ class LogLikelihood:
 
     def __call__(self, model: Model, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         return -model.log_density(theta, record)
+
+    def change(
+        self, model: Model, theta: Theta, candidate: Theta, record: Mapping[str, jax.Array]
+    ) -> jax.Array:
+        """The log-likelihood ratio of one record."""
+        return model.log_ratio(candidate, theta, record)
 
     def range(self, model: Model) -> Bound:
         """Certified only for models that bound the log density."""

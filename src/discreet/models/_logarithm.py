@@ -35,7 +35,13 @@ def log_one_plus(e: jax.Array) -> jax.Array:
     """
     from jax import lax
 
-    z = lax.div(e, lax.add(e, 2.0))
+    return two_artanh(lax.div(e, lax.add(e, 2.0)))
+
+
+def two_artanh(z: jax.Array) -> jax.Array:
+    """2 artanh(z) for z in [-1/3, 1/3]."""
+    from jax import lax
+
     w = lax.mul(z, z)
     series = lax.add(lax.mul(w, _COEFFICIENTS[0]), _COEFFICIENTS[1])
     for coefficient in _COEFFICIENTS[2:]:

@@ -63,6 +63,10 @@ class Model(ABC):
     def log_density(self, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         """Log f(record; theta) of one record; `vmap` makes the batch."""
 
+    def log_ratio(self, candidate: Theta, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
+        """Log f(record; candidate) - log f(record; theta); a model may know a shorter way."""
+        return self.log_density(candidate, record) - self.log_density(theta, record)
+
     def constrain(self, theta: Theta) -> Theta:
         """Parameters on the scale people read."""
         return theta

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.models._logarithm import log_one_plus
+from discreet.models._logarithm import log_one_plus, two_artanh
 from discreet.models.base import Bound, Model, Records, Theta
 from discreet.privacy import Evidence, checks
 
@@ -61,25 +61,37 @@ class GaussianMixture(Model):
         return {"theta": (2,)}
 
     def log_prior(self, theta: Theta) -> jax.Array:
-        first, second = self.prior_variances
-        t = theta["theta"]
         from jax import lax
 
-        a, b = _parts(t)
+        first, second = self.prior_variances
+        a, b = _parts(theta["theta"])
         return lax.add(lax.mul(lax.square(a), -0.5 / first), lax.mul(lax.square(b), -0.5 / second))
 
     def draw_prior(self, generator: np.random.Generator, draws: int) -> Records:
         return {"theta": generator.standard_normal((draws, 2)) * np.sqrt(self.prior_variances)}
 
     def log_density(self, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
+        larger, quotient = self._larger(theta, record)
+        return larger + log_one_plus(quotient) - 0.5 * math.log(8 * math.pi * self.variance)
+
+    def log_ratio(self, candidate: Theta, theta: Theta, record: Mapping[str, jax.Array]) -> jax.Array:
         from jax import lax
 
-        t, x, v = theta["theta"], record["x"], self.variance
-        first, second = _parts(t)
-        left = lax.sub(x, first)
-        near, far = (lax.mul(lax.square(away), -0.5 / v) for away in (left, lax.sub(left, second)))
-        both = lax.add(lax.max(near, far), log_one_plus(lax.exp(lax.neg(lax.abs(lax.sub(near, far))))))
-        return lax.sub(both, 0.5 * math.log(8 * math.pi * v))
+        (high, e), (low, f) = (self._larger(at, record) for at in (candidate, theta))
+        # log(1 + e) - log(1 + f) = 2 artanh((e - f) / (2 + e + f)): one division and one series for both.
+        z = lax.div(lax.sub(e, f), lax.add(lax.add(e, f), 2.0))
+        return lax.add(lax.sub(high, low), two_artanh(z))
+
+    def _larger(self, theta: Theta, record: Mapping[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """The larger component's log density, up to a constant, and the other's density over it."""
+        from jax import lax
+
+        first, second = _parts(theta["theta"])
+        left = lax.sub(record["x"], first)
+        near, far = (
+            lax.mul(lax.square(away), -0.5 / self.variance) for away in (left, lax.sub(left, second))
+        )
+        return lax.max(near, far), lax.exp(lax.neg(lax.abs(lax.sub(near, far))))
 
     @property
     def bounds(self) -> dict[str, Bound]:
