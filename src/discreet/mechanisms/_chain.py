@@ -319,7 +319,7 @@ class _Bar:
         from rich.console import Console
         from rich.progress import Progress
 
-        self._progress = Progress(console=Console(stderr=True))
+        self._progress = Progress(console=Console(stderr=True), refresh_per_second=2)
         self._task = self._progress.add_task("steps", total=steps, completed=done)
 
     def __enter__(self) -> Callable[[int], None]:
