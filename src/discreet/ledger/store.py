@@ -169,9 +169,13 @@ class Store(ABC):
         except SQLAlchemyError as error:
             problem = type(error).__name__
         if problem is not None:
-            raise LedgerError(
-                f"the ledger at {self.name} could not be used: {problem}; is it the right place?"
+            busy = "locked" in problem or "lock timeout" in problem
+            advice = (
+                f"others wrote for {WAIT} s; try again, nothing was written"
+                if busy
+                else "is it the right place?"
             )
+            raise LedgerError(f"the ledger at {self.name} could not be used: {problem}; {advice}")
 
     def present(self) -> bool:
         """Whether connecting makes sense without creating anything."""
