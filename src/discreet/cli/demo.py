@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli import ledger, plan, release, reproduce, show
+from discreet.cli import audit, ledger, plan, release, reproduce, show
 from discreet.cli.errors import RequestError
 
 STUDY = """\
@@ -30,7 +30,7 @@ prior_precision = 1.0
 [mechanism]
 name = "OnePosteriorSample"
 loss = "Gibbs"
-draws = 50
+draws = {draws}
 
 [privacy]
 epsilon = 2.0
@@ -43,6 +43,8 @@ purpose = "demonstration on invented patients"
 """
 BUDGET = 3.0
 ROWS = 20_000
+SHORT, TRIALS, MINUTES = 300, 300, 0.5
+"""The audit in short: 300 people instead of 20,000, and few runs. It would find a gross error, no more."""
 
 
 def demo(
@@ -70,6 +72,7 @@ def demo(
             [],
             [
                 ("The report", f"{place / 'release' / 'report.html'} (open it in a browser)"),
+                ("The audit", f"{place / 'audit' / 'audit.html'}, a short one"),
                 (
                     "The study",
                     f"{place / 'study.toml'} and {place / 'clinic.toml'}: edit a copy for your own",
@@ -93,7 +96,7 @@ def _run(place: Path) -> None:
     clinic = synthetic_clinic(ROWS)
     clinic.frame.write_csv(place / "clinic.csv")
     clinic.schema.write(place / "clinic.toml")
-    study.write_text(STUDY.format(rows=ROWS), encoding="utf-8")
+    study.write_text(STUDY.format(rows=ROWS, draws=50), encoding="utf-8")
 
     _command("plan", study, says="What would it cost? No data is touched.")
     plan.plan(study)
@@ -104,6 +107,15 @@ def _run(place: Path) -> None:
     release.release(study, out=place / "release", yes=True)
     _command("reproduce", place / "release", f"--ledger {book}", says="Is it what it says it is?")
     reproduce.reproduce(place / "release", ledger=str(book))
+    short = place / "short.toml"
+    short.write_text(STUDY.format(rows=SHORT, draws=5), encoding="utf-8")
+    _command(
+        "audit",
+        short,
+        f"--trials {TRIALS} --minutes {MINUTES:g} --out {place / 'audit'}",
+        says=f"Attack it, in short: the same study of {SHORT} people, on made-up tables, never on the data.",
+    )
+    audit.audit(short, trials=TRIALS, minutes=MINUTES, out=place / "audit")
     _command("ledger show", book, says="What is left, and who spent what.")
     ledger.show_(str(book))
 
