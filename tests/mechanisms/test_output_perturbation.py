@@ -70,3 +70,27 @@ def test_only_logistic_regression_is_served() -> None:
     """With a softmax model a run failed exactly when somebody had a label above 1, which tells of it."""
     with pytest.raises(TypeError, match="got SoftmaxRegression"):
         OutputPerturbation(SoftmaxRegression(2, 9), 0.1)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_last_bits_tell_nothing() -> None:
+    """What is released is a whole number of steps; an attack on all bits finds no more than the claim.
+
+    The negative control is the same noise added in floating point, as before: epsilon 4.8 for a claim of 1.
+    """
+    from dataclasses import dataclass
+
+    from discreet.audit import membership
+    from discreet.mechanisms import OutputPerturbation
+
+    @dataclass(frozen=True)
+    class InFloatingPoint(OutputPerturbation):
+        def around(self, centre, plan, randomness, times):  # type: ignore[override]
+            scale = plan.parameters["scale"]
+            return centre + randomness.numpy().laplace(0.0, scale, (times, self.model.features))
+
+    model = LogisticRegression(1)
+    for norm in Norm:
+        plan = OutputPerturbation(model, 0.5, norm=norm).plan(2, budget=Budget(1.0))
+        assert membership(plan, trials=20_000, key=1, last_bits=True).passes
+    broken = InFloatingPoint(model, 0.5, norm=Norm.COORDINATES).plan(2, budget=Budget(1.0))
+    assert not membership(broken, trials=20_000, key=1, last_bits=True).passes

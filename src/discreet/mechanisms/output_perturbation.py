@@ -23,6 +23,8 @@ from discreet.samplers.randomness import Randomness
 Array = NDArray[np.float64]
 PAGE = "docs/proofs/output_perturbation.md"
 _INEXACT = 1e-9
+_BITS = 20
+"""The lattice of what is released is at least 2^20 times finer than the noise."""
 
 
 class Norm(StrEnum):
@@ -85,19 +87,28 @@ class OutputPerturbation(Mechanism):
         checks.integer("n", n, at_least=1)
         bound = self.model.bounds["lipschitz_difference"]
         moved = bound.value / (n * self.regularisation) * (1 + 2 * _INEXACT)
-        sensitivity = moved * (math.sqrt(self.model.features) if self.norm is Norm.COORDINATES else 1.0)
+        root = math.sqrt(self.model.features)
+        sensitivity = moved * (root if self.norm is Norm.COORDINATES else 1.0)
+        # Rounding the two minimisers moves each coordinate by a step at most.
+        rounding = 2.0**-_BITS * (self.model.features if self.norm is Norm.COORDINATES else root)
+        if rounding >= budget.epsilon / 2:
+            raise ValueError(
+                f"budget must have an epsilon above {2 * rounding:.3g}, what rounding to a lattice would "
+                f"cost, got {budget.epsilon:g}; raise it"
+            )
         guarantee = pure(budget.epsilon, neighbours=Neighbours.SUBSTITUTE)
         guarantee.check_relation(budget)
         claim = f"the minimiser moves by at most {sensitivity:.6g} in the norm of the noise"
         floating = Evidence.assumed(
-            "the last bits of floating-point noise tell nothing", "noise is continuous in the proof only"
+            "noise from a float64 generator, rounded to the lattice, is as good as exact noise",
+            f"{PAGE}#lattice",
         )
         return Plan(
             mechanism=self,
             size=n,
             guarantee=guarantee,
             evidence=(bound.evidence, Evidence.proved(claim, PAGE), floating),
-            parameters={"scale": sensitivity / budget.epsilon, "sensitivity": sensitivity},
+            parameters={"scale": sensitivity / (budget.epsilon - rounding), "sensitivity": sensitivity},
             reasons=("the noise is the least that the sensitivity allows",),
         )
 
@@ -114,7 +125,10 @@ class OutputPerturbation(Mechanism):
     def around(self, centre: Array, plan: Plan, randomness: Randomness, times: int) -> Array:
         """The minimiser with fresh noise, so many times; a release has one, an audit many."""
         scale = float(plan.parameters["scale"])  # pyright: ignore[reportArgumentType]
-        return centre + _NOISE[self.norm](randomness.numpy(), (times, self.model.features), scale)
+        step = 2.0 ** (math.floor(math.log2(scale)) - _BITS)
+        # Both are whole numbers of steps, whose sum is exact: the law of the noise does not know the minimiser.
+        noise = _NOISE[self.norm](randomness.numpy(), (times, self.model.features), scale)
+        return (np.rint(centre / step) + np.rint(noise / step)) * step
 
     def settings(self) -> dict[str, Plain]:
         return {**super().settings(), "regularisation": self.regularisation, "norm": str(self.norm)}
