@@ -126,7 +126,7 @@ class OutputPerturbation(Mechanism):
         """The minimiser with fresh noise, so many times; a release has one, an audit many."""
         scale = float(plan.parameters["scale"])  # pyright: ignore[reportArgumentType]
         step = 2.0 ** (math.floor(math.log2(scale)) - _BITS)
-        # Both are whole numbers of steps, whose sum is exact: the law of the noise does not know the minimiser.
+        # Whole numbers of steps have an exact sum: the law of the noise does not know the minimiser.
         noise = _NOISE[self.norm](randomness.numpy(), (times, self.model.features), scale)
         return (np.rint(centre / step) + np.rint(noise / step)) * step
 
