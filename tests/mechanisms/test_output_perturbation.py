@@ -84,8 +84,8 @@ def test_the_last_bits_tell_nothing() -> None:
 
     @dataclass(frozen=True)
     class InFloatingPoint(OutputPerturbation):
-        def around(self, centre, plan, randomness, times):  # type: ignore[override]
-            scale = plan.parameters["scale"]
+        def around(self, centre, plan, randomness, times):
+            scale = float(str(plan.parameters["scale"]))
             return centre + randomness.numpy().laplace(0.0, scale, (times, self.model.features))
 
     model = LogisticRegression(1)
