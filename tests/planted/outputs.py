@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.audit import Pair, Subject
-from discreet.audit.subject import Outputs, Score, draw_many, log_ratio
+from discreet.audit import Pair
 from discreet.mechanisms import OutputPerturbation, PerturbedStatistics, Plan
 from discreet.mechanisms._lattice_noise import Noise
 from discreet.mechanisms.output_perturbation import Norm, as_published_scale
@@ -109,16 +108,8 @@ class ScaledByTheTable(LogisticRegression):
 
 
 def modelled(model: LogisticRegression, pair: Pair) -> Attack:
-    """Records go through the model inside of what is attacked, where the bug is."""
     plan = OutputPerturbation(model, regularisation=0.5).plan(count(column(pair.records)), budget=Budget(1.0))
-
-    def score(pair: Pair) -> Score | None:
-        return log_ratio(plan, Pair(model.validate(pair.records), model.validate(pair.neighbour)))
-
-    def runs(records: Records, number: int, randomness: Randomness) -> Outputs:
-        return draw_many(plan, model.validate(records), number, randomness)
-
-    return Attack(Subject(plan.guarantee, runs, score, name=type(model).__name__), pair)
+    return Attack(plan, pair)
 
 
 def either_way() -> Pair:

@@ -71,7 +71,8 @@ class Pair:
 
 
 def _rows(records: Records) -> Array:
-    return np.concatenate([v.reshape(len(v), -1) for _, v in sorted(records.items())], axis=1)
+    flat = np.concatenate([v.reshape(len(v), -1) for _, v in sorted(records.items())], axis=1)
+    return flat + 0.0  # -0.0 is no other record than 0.0
 
 
 def _without(records: Records, rows: Array, others: Array) -> Records:
@@ -121,7 +122,12 @@ class Subject:
     plan: Plan | None = None
 
     def checked(self, pair: Pair) -> Pair:
-        """The pair as the mechanism sees it: validated, and neighbours."""
+        """The pair as the mechanism sees it, if the two are neighbours as they were given.
+
+        What validation makes of neighbours may differ in more: a model that scales by its
+        table is to be attacked, not refused.
+        """
+        pair.check(self.guarantee.neighbours)
         sides: list[Records] = []
         for side in pair.sides:
             if self.plan is not None:
@@ -129,7 +135,6 @@ class Subject:
             else:
                 sides.append({k: np.asarray(v, np.float64) for k, v in side.items()})
         found = Pair(sides[0], sides[1], pair.why)
-        found.check(self.guarantee.neighbours)
         size = None if self.plan is None else self.plan.size
         if size is not None and count(sides[0]) != size:
             raise ValueError(
