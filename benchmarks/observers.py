@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.mechanisms import LangevinDynamics, StochasticGradient
+from discreet.mechanisms import BayesByBackprop, LangevinDynamics, StochasticGradient
 from discreet.models import LogisticRegression, NeuralNetwork
 from discreet.neural import Dense, Flat, Relu
 from discreet.privacy import BayesianAccountant
@@ -47,6 +47,12 @@ CASES: dict[str, tuple[Make, int, int, bool]] = {
         784,
         10,
         False,
+    ),
+    "BayesByBackprop, network 784-128-10": (
+        lambda o, r: BayesByBackprop(network(), clipping=Flat(1.0), neighbours=r, observers=o, draws=1),
+        784,
+        10,
+        True,
     ),
     "StochasticGradient, logistic regression, 100 features": (
         lambda o, r: StochasticGradient(

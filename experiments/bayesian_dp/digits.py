@@ -29,7 +29,7 @@ from discreet.privacy import (
 
 Array = NDArray[np.float64]
 
-DELTA, GAMMA, PAIRS, BATCH, EPOCHS, WIDTH = 1e-5, 1e-15, 64, 1024, 20, 64
+DELTA, GAMMA, PAIRS, BATCH, EPOCHS, WIDTH = 1e-5, 1e-15, 64, 1024, 10, 64
 ORDERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 48, 64)  # of the published accountant
 RUNS: dict[str, tuple[float | None, float]] = {
     "sigma 0.1": (0.1, 0.5),  # the paper's noise multiplier

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from dp_accounting import NeighboringRelation
 from dp_accounting.pld import privacy_loss_distribution as pld
+from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 from scipy import stats
 from style import BLUE, GREEN, GREY, ORANGE, plt
@@ -96,7 +97,7 @@ class Truth:
     EPSILONS: Array = np.geomspace(1e-3, 12.0, 240)
 
     def __init__(self, steps: int) -> None:
-        self.ratios: Array = np.geomspace(0.45, 30.0, 40)  # noise over norm; below, H is taken for 1
+        self.ratios: Array = np.geomspace(0.5, 20.0, 16)  # noise over norm; below, H is taken for 1
         rows = [
             composed(ratio, steps).get_delta_for_epsilon(self.EPSILONS.tolist())
             for ratio in self.ratios.tolist()
@@ -229,6 +230,8 @@ def panels(out: Path, found: dict[str, Curves], title: Callable[[str], str], acr
             height = [row[name] if math.isfinite(row[name]) else math.nan for row in rows.values()]
             axis.plot(at, height, label=name, **style_of(name))
         axis.set(xscale="log", yscale="log", title=title(quantile), xlabel=across)
+        axis.set_xticks(at, [f"{x:g}" for x in at])
+        axis.xaxis.set_minor_locator(NullLocator())
     axes[0].set_ylabel(f"epsilon at delta {DELTA:g}")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=7, ncol=5, loc="outside lower center")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.mechanisms import LangevinDynamics, StochasticGradient
+from discreet.mechanisms import BayesByBackprop, LangevinDynamics, StochasticGradient
 from discreet.models import LogisticRegression, NeuralNetwork
 from discreet.neural import Dense, Flat, Tanh
 from discreet.neural.clipping import ROUNDING
@@ -167,6 +167,27 @@ def test_reported_loss_covers_the_true_one_of_a_run() -> None:
     half = sum(float((norms == d).mean()) * profiles[d].delta(reported / 3) for d in profiles)
     assert half > delta  # a third of it would not do
     assert release.guarantee is plan.guarantee
+
+
+def test_bayes_by_backprop_is_watched() -> None:
+    # Half of the table is the other half again: its gradients are the same, since the draw of the
+    # weights is shared by the batch. A full batch shows 40 norms: every value twice.
+    half, watching, accountant = table(20), Recorder(pairs=N), BayesianAccountant(pairs=16)
+    records = {name: np.concatenate([values, values]) for name, values in half.items()}
+    plan = BayesByBackprop(
+        network(), clipping=Flat(WIDE), neighbours="add_remove", observers=[watching, accountant], draws=2
+    ).plan(n=N, batch=N, steps=4, noise_multiplier=2.0)
+    plan.release(records, key=7)
+    assert [row.size for row in watching.seen] == [N] * 4
+    for row in watching.seen:
+        together = np.sort(row)
+        assert np.abs(together[::2] - together[1::2]).max() < 1e-4
+        assert 0 < together[0] < together[-1] <= 1.0
+        assert together[-1] - together[0] > 1e-3
+    hidden = accountant.result(1e-3)
+    assert isinstance(hidden, Sensitive)
+    assert 0 < hidden.reveal().epsilon < math.inf
+    assert hidden.reveal().guarantee is plan.guarantee
 
 
 def test_nothing_of_an_observer_is_saved(tmp_path: Path) -> None:
