@@ -17,6 +17,7 @@ from discreet.models.outcomes import gaussian_prior
 from discreet.models.priors import PRIORS, GaussianPrior, Prior
 from discreet.neural.layers import LAYERS, Dense, Layer, VariationalDense
 from discreet.neural.network import Network
+from discreet.neural.smooth import softplus
 from discreet.privacy import checks
 
 if TYPE_CHECKING:
@@ -101,13 +102,12 @@ class NeuralNetwork(Model):
 
     def log_prior(self, theta: Theta) -> jax.Array:
         """That of the weights; for weights that have a distribution, minus its divergence from the prior."""
-        import jax
         import jax.numpy as jnp
 
         total: Any = jnp.zeros(())
         for name in self.trained_shapes:
             if name.endswith(_RHO):
-                mean, sd = theta[name.removesuffix(_RHO)], jax.nn.softplus(theta[name])
+                mean, sd = theta[name.removesuffix(_RHO)], softplus(theta[name])
                 total = total - self.prior.divergence(mean, sd)
             elif name + _RHO not in self.trained_shapes:
                 total = total + self.prior.log_density(theta[name])

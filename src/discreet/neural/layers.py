@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet.neural.smooth import softplus
 from discreet.privacy import checks
 
 if TYPE_CHECKING:
@@ -157,15 +158,10 @@ class VariationalDense(Layer):
 
     def weights(self, parameters: Params, noise: Any) -> dict[str, Any]:
         """The draw of W and b that `noise` stands for."""
-        import jax
-
         names = ("weight", "bias") if self.bias else ("weight",)
         if noise is None:
             return {name: parameters[name] for name in names}
-        return {
-            name: parameters[name] + jax.nn.softplus(parameters[f"{name}_rho"]) * noise[name]
-            for name in names
-        }
+        return {name: parameters[name] + softplus(parameters[f"{name}_rho"]) * noise[name] for name in names}
 
     def apply(self, parameters: Params, x: Any, noise: Any = None) -> jax.Array:
         return self.mean.apply(self.weights(parameters, noise), x)
