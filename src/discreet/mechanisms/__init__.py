@@ -10,6 +10,7 @@ from discreet.mechanisms.base import Drawn, Mechanism, Plan
 from discreet.mechanisms.release import Release, by_chain
 
 if TYPE_CHECKING:
+    from discreet.mechanisms._private_storage import Checkpoint
     from discreet.mechanisms.barker_mcmc import BarkerMCMC
     from discreet.mechanisms.bayes_by_backprop import BayesByBackprop
     from discreet.mechanisms.concentrated_posterior import ConcentratedPosterior
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.penalty_mcmc import PenaltyMCMC
     from discreet.mechanisms.perturbed_statistics import PerturbedStatistics
     from discreet.mechanisms.proposals import CorrelatedWalk, IntegerWalk, Langevin, RandomWalk
+    from discreet.mechanisms.resuming import resume
     from discreet.mechanisms.stochastic_gradient import StochasticGradient
     from discreet.mechanisms.truncated_posterior import TruncatedPosterior
     from discreet.mechanisms.variational_samples import VariationalSamples
@@ -35,6 +37,7 @@ __all__ = [
     "Adam",
     "BarkerMCMC",
     "BayesByBackprop",
+    "Checkpoint",
     "ConcentratedPosterior",
     "CorrelatedWalk",
     "DiffusedPosterior",
@@ -62,6 +65,7 @@ __all__ = [
     "VariationalSamples",
     "VariationalStart",
     "by_chain",
+    "resume",
 ]
 
 # Public name -> the file it lives in.
@@ -69,6 +73,7 @@ _HOME = {
     "Adam": "optimisers",
     "BarkerMCMC": "barker_mcmc",
     "BayesByBackprop": "bayes_by_backprop",
+    "Checkpoint": "_private_storage",
     "ConcentratedPosterior": "concentrated_posterior",
     "CorrelatedWalk": "proposals",
     "DiffusedPosterior": "diffused_posterior",
@@ -91,6 +96,7 @@ _HOME = {
     "TruncatedPosterior": "truncated_posterior",
     "VariationalSamples": "variational_samples",
     "VariationalStart": "variational_start",
+    "resume": "resuming",
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms._private_sums import Batch, Engine, trained_shapes
+from discreet.mechanisms._private_sums import Batch, Engine, single_precision, trained_shapes
 from discreet.models import NeuralNetwork
 from discreet.neural import sources
 from discreet.neural.batches import Filled, PoissonBatches
@@ -87,7 +87,7 @@ class Preparation:
     @property
     def double(self) -> bool:
         """Networks run in single precision, other models in double."""
-        return not isinstance(self.engine.model, NeuralNetwork)
+        return not single_precision(self.engine.model)
 
     def next(self) -> Prepared:
         """The next step's inputs."""

@@ -14,10 +14,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.mechanisms._private_storage import Checkpoint, Draws, InMemory, Saved, fingerprint
 from discreet.mechanisms._private_sums import Engine, Rule, trained_shapes
 from discreet.mechanisms._private_training import Kept, Numbered, Training
 from discreet.mechanisms.base import Mechanism, Plain, Plan
-from discreet.models import NeuralNetwork
+from discreet.models import FlaxNetwork, NeuralNetwork
 from discreet.models.base import Model, Records
 from discreet.neural.batches import PoissonBatches, buffer_for
 from discreet.neural.clipping import Clipping, Flat
@@ -58,6 +59,8 @@ class PrivateSteps(Mechanism):
         observers: who watches the run, such as a `BayesianAccountant`.
         chunk: for models without book-keeping, how many gradients are in memory at a
             time; a choice about speed only.
+        checkpoint: a file that is kept up to date, from which `resume` goes on, to the
+            bit; as secret as the records.
     """
 
     model: Model  # pyright: ignore[reportIncompatibleMethodOverride] - a field implements the property
@@ -66,6 +69,7 @@ class PrivateSteps(Mechanism):
     start: Mapping[str, ArrayLike] | None = field(default=None, kw_only=True, compare=False)
     observers: Sequence[Observer] = field(default=(), kw_only=True, compare=False)
     chunk: int = field(default=64, kw_only=True)
+    checkpoint: Checkpoint | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", as_neighbours(self.neighbours))
@@ -167,7 +171,8 @@ class PrivateSteps(Mechanism):
         buffer = max(int(p["buffer"]), watched.rows)
         self._begin(plan, numbers)
         used = model if model is not None else self.model
-        return Training(
+        saved = randomness.saved if isinstance(randomness, Resumed) else None
+        training = Training(
             engine=Engine(used, self.clipping, rule, watched, self.chunk),
             batches=PoissonBatches(float(p["rate"]), buffer),
             numbers=numbers,
@@ -178,7 +183,18 @@ class PrivateSteps(Mechanism):
             observers=self.observers,
             unit=float(numbers.sigmas.min()) / numbers.sds if self.observers else None,
             progress=progress,
+            draws=self._draws(plan, saved),
+            checkpoint=self.checkpoint,
+            about={} if self.checkpoint is None else about(plan, records, randomness),
         )
+        if saved is not None:
+            training.restore(saved)
+        return training
+
+    def _draws(self, plan: Plan, saved: Saved | None) -> Draws:
+        """Where kept draws go: into memory, unless the mechanism has a place on disk."""
+        del plan
+        return InMemory(None if saved is None else saved.draws)
 
     def _begin(self, plan: Plan, numbers: Numbered) -> None:
         """Tell the observers what is public; distances will be in units of the largest step's C."""
@@ -202,7 +218,34 @@ class PrivateSteps(Mechanism):
             return {name: np.asarray(self.start[name], dtype=np.float64) for name in shapes}
         if isinstance(model, NeuralNetwork):
             return model.network.initial(randomness.numpy())
+        if isinstance(model, FlaxNetwork):
+            return model.initial(randomness.numpy())
         return {name: np.zeros(shape) for name, shape in shapes.items()}
+
+
+class Resumed(Randomness):
+    """The randomness of a run that goes on from a checkpoint: all of it comes from the saved secret.
+
+    Args:
+        saved: where the run stood.
+    """
+
+    def __init__(self, saved: Saved) -> None:
+        super().__init__()
+        self.saved = saved
+
+    @property
+    def evidence(self) -> Evidence:
+        return Evidence.from_dict(self.saved.evidence)
+
+
+def about(plan: Plan, records: Records, randomness: Randomness) -> dict[str, Any]:
+    """What a checkpoint says of a run."""
+    return {
+        "plan": plan.hash(),
+        "records": fingerprint(records),
+        "evidence": randomness.evidence.to_dict(),
+    }
 
 
 def side_by_side(guarantee: Guarantee, rate: float, sigmas: Array, delta: float) -> str:

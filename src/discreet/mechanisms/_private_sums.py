@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from discreet.models import NeuralNetwork
+from discreet.models import FlaxNetwork, NeuralNetwork
 from discreet.models.base import Model
 from discreet.neural import normals, per_example, sources
 from discreet.neural.clipping import Clipping
@@ -114,6 +114,11 @@ class Engine:
         """Parameters and state after a step of one pass, and the observed distances."""
         found = self.sums(theta, inputs)
         return (*self.finish(theta, state, found.total, inputs), found.distances)
+
+
+def single_precision(model: Model) -> bool:
+    """Networks run in single precision, other models in double."""
+    return isinstance(model, NeuralNetwork | FlaxNetwork)
 
 
 def trained_shapes(model: Model) -> dict[str, tuple[int, ...]]:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from discreet.mechanisms._chain import progress_bar
 from discreet.mechanisms._chain_blocks import ahead
 from discreet.mechanisms._private_inputs import Preparation, Prepared
-from discreet.mechanisms._private_sums import Engine, Inputs, Numbers, Tree
+from discreet.mechanisms._private_storage import Checkpoint, Draws, InMemory, Saved
+from discreet.mechanisms._private_sums import Engine, Inputs, Numbers, Tree, single_precision
 from discreet.mechanisms.interruption import Paused, between_steps
-from discreet.models import NeuralNetwork
 from discreet.models.base import Records
 from discreet.neural.batches import PoissonBatches
 from discreet.neural.keystream import Ratchet
@@ -29,7 +29,9 @@ from discreet.privacy import Observer
 Array = NDArray[np.float64]
 
 _COMPILER = {"xla_cpu_use_fusion_emitters": False}
-"""Half as long to compile; a step takes as long."""
+"""Half as long to compile; elementwise passes over large arrays take twice as long."""
+
+_LARGE = 100_000
 
 
 TOGETHER = 16
@@ -73,6 +75,10 @@ class Kept:
         """Whether the parameters after `step` steps are kept."""
         return isinstance(step, int) and step > self.after and (step - self.after) % self.every == 0
 
+    def number(self, done: int) -> int:
+        """How many of the first `done` steps are kept."""
+        return max(0, done - self.after) // self.every
+
 
 @dataclass
 class Training:
@@ -89,7 +95,9 @@ class Training:
         observers: who watches; `begin` was called.
         unit: what an observed distance is multiplied by, step by step.
         progress: whether to show a bar.
-        words: what the bar says of a number of steps.
+        draws: where kept draws go.
+        checkpoint: the file that is kept up to date, or None.
+        about: what a checkpoint says of the run, see `Saved`.
     """
 
     engine: Engine
@@ -102,9 +110,11 @@ class Training:
     observers: Sequence[Observer] = ()
     unit: Array | None = None
     progress: bool = False
-    draws: list[dict[str, Array]] = field(default_factory=list[dict[str, Array]], init=False)
+    draws: Draws = field(default_factory=InMemory)
+    checkpoint: Checkpoint | None = None
+    about: dict[str, Any] = field(default_factory=dict[str, Any])
     done: int = field(default=0, init=False)
-    _state: Any = field(default=None, init=False)
+    _state: list[Array] = field(default_factory=list[Array], init=False)
     _sum: dict[str, Array] | None = field(default=None, init=False)
     _shown: list[tuple[Any, int, float]] = field(default_factory=list[tuple[Any, int, float]], init=False)
 
@@ -125,9 +135,11 @@ class Training:
             between_steps() as asked,
         ):
             theta: Any = jax.device_put({name: v.astype(self.kind) for name, v in self.theta.items()})
-            state = self.engine.rule.init(theta) if self.done == 0 else jax.device_put(self._state)
+            state = self.engine.rule.init(theta)
+            if self.done:
+                state = jax.tree.unflatten(jax.tree.structure(state), jax.device_put(self._state))
             total: Any = None if self._sum is None else jax.device_put(self._sum)
-            compiled = _compiled()
+            compiled = _compiled(quick=sum(v.size for v in self.theta.values()) < _LARGE)
             running: tuple[Prepared, Any] | None = None
             for given in prepared:
                 theta, state, distances = self._step(compiled, theta, state, given)
@@ -141,31 +153,70 @@ class Training:
                     if self.kept.average:
                         total = compiled.added(theta, total) if total is not None else compiled.copied(theta)
                     else:
-                        self.draws.append(_fetched(theta))
+                        self.draws.append(_fetched(theta), self.number_kept - 1)
                 advance(1)
+                if self.checkpoint is not None and self.done % self.checkpoint.every == 0:
+                    self._hold(theta, state, total)
+                    self._write(given.after)
                 if asked.stop and self.done < self.steps:
                     # What was prepared ahead is prepared again, to the bit.
                     self.ratchet = Ratchet(given.after)
                     break
             self._tell()
-            self.theta, self._state = _fetched(theta), jax.device_get(state)
-            self._sum = None if total is None else _fetched(total)
+            self._hold(theta, state, total)
         if self.done < self.steps:
+            self._write(self.ratchet.leave())
             raise Paused(wrap(), lambda: self.run(wrap))
+        if self.checkpoint is not None:
+            self.checkpoint.remove()
         return wrap()
+
+    def restore(self, saved: Saved) -> None:
+        """Stand where a checkpoint stood."""
+        self.done, self.theta, self._state = saved.done, saved.theta, saved.state
+        self._sum = saved.total or None
+        self.ratchet = Ratchet(saved.secret)
+
+    def _hold(self, theta: Any, state: Any, total: Any) -> None:
+        import jax
+
+        self.theta = _fetched(theta)
+        self._state = [np.array(leaf) for leaf in jax.device_get(jax.tree.leaves(state))]
+        self._sum = None if total is None else _fetched(total)
+
+    def _write(self, secret: bytes) -> None:
+        if self.checkpoint is None:
+            return
+        draws = self.draws.stacked(self.number_kept) if isinstance(self.draws, InMemory) else {}
+        self.checkpoint.write(
+            Saved(
+                **self.about,
+                done=self.done,
+                theta=self.theta,
+                state=self._state,
+                total=self._sum or {},
+                draws=draws,
+                secret=secret,
+            )
+        )
+
+    @property
+    def number_kept(self) -> int:
+        """How many draws were kept so far."""
+        return 0 if self.kept.average else self.kept.number(self.done)
 
     @property
     def mean(self) -> dict[str, Array]:
         """The mean of the kept parameters; the last ones if none were kept."""
         if self._sum is None:
             return self.theta
-        number = sum(t in self.kept for t in range(1, self.done + 1))
+        number = self.kept.number(self.done)
         return {name: values / number for name, values in self._sum.items()}
 
     @property
     def kind(self) -> type[np.float32] | type[np.float64]:
         """The precision of the run."""
-        return np.float32 if isinstance(self.engine.model, NeuralNetwork) else np.float64
+        return np.float32 if single_precision(self.engine.model) else np.float64
 
     # --- one step -------------------------------------------------------------------
 
@@ -178,9 +229,10 @@ class Training:
         """Start a step; the parameters and the state before it are used up."""
         numbers = Numbers(*(self.kind(column[self.done]) for column in self.numbers))
         inputs = Inputs(given.batch, given.bits, given.layers, numbers, given.couples)
-        if not given.others:
+        # Variational layers have one gradient in two uses: as one program, it would be computed twice.
+        if not given.others and not given.layers.normals.words.size:
             return compiled.step(self.engine, theta, state, inputs)
-        total, distances = compiled.sums(self.engine, theta, inputs)  # more records than the buffer holds
+        total, distances = compiled.sums(self.engine, theta, inputs)  # or more records than the buffer holds
         for batch in given.others:
             total = compiled.added(compiled.sums(self.engine, theta, inputs._replace(batch=batch))[0], total)
         return *compiled.finish(self.engine, theta, state, total, inputs), distances
@@ -236,8 +288,10 @@ def quick_jit(function: Callable[..., Any], **how: Any) -> Callable[..., Any]:
 
 
 @cache
-def _compiled() -> _Compiled:
+def _compiled(*, quick: bool) -> _Compiled:
     import jax
+
+    jit = quick_jit if quick else jax.jit
 
     def step(engine: Engine, *given: Any) -> Any:
         return engine.step(*given)
@@ -255,9 +309,9 @@ def _compiled() -> _Compiled:
         return jax.tree.map(jax.numpy.copy, tree)
 
     return _Compiled(
-        quick_jit(step, static_argnums=0, donate_argnums=(1, 2)),
-        quick_jit(sums, static_argnums=0),
-        quick_jit(finish, static_argnums=0, donate_argnums=(1, 2)),
-        quick_jit(added, donate_argnums=1),
-        quick_jit(copied),
+        jit(step, static_argnums=0, donate_argnums=(1, 2)),
+        jit(sums, static_argnums=0),
+        jit(finish, static_argnums=0, donate_argnums=(1, 2)),
+        jit(added, donate_argnums=1),
+        jit(copied),
     )

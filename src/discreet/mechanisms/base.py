@@ -146,24 +146,28 @@ class Plan:
         unclosed = [] if ledger is None else [ledger.spend(self.guarantee, purpose, plan=self.hash())]
 
         def released(drawn: Drawn) -> Release:
-            release = Release(
-                draws=drawn.draws,
-                guarantee=self.guarantee,
-                evidence=(*self.evidence, *drawn.evidence, randomness.evidence),
-                provenance={
-                    "plan": self.to_dict(),
-                    "plan_hash": self.hash(),
-                    "scale": str(self.mechanism.scale),
-                    "versions": versions(),
-                },
-                diagnostics=drawn.diagnostics,
-                model=self.mechanism.model,
-            )
+            release = self.released(drawn, randomness.evidence)
             if ledger is not None and unclosed:
                 ledger.complete(unclosed.pop(), release.hash())
             return release
 
         return run(partial(self.mechanism.draw, self, checked, randomness, progress=progress), released)
+
+    def released(self, drawn: Drawn, randomness: Evidence) -> Release:
+        """What the mechanism drew as a release; `randomness` says what its noise rests on."""
+        return Release(
+            draws=drawn.draws,
+            guarantee=self.guarantee,
+            evidence=(*self.evidence, *drawn.evidence, randomness),
+            provenance={
+                "plan": self.to_dict(),
+                "plan_hash": self.hash(),
+                "scale": str(self.mechanism.scale),
+                "versions": versions(),
+            },
+            diagnostics=drawn.diagnostics,
+            model=self.mechanism.model,
+        )
 
     def assist(self, records: StoredRecords) -> None:
         """Sum over the records of this process, for the release that process 0 of `jax.distributed` makes.

@@ -71,9 +71,9 @@ class BayesByBackprop(StochasticGradient):
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         run = self.run_of(plan, records, randomness, progress=progress)
-        seed = seeds(randomness, self.draws)
 
         def drawn() -> Drawn:
+            seed = seeds(run.ratchet, self.draws)
             held = {
                 name: np.broadcast_to(values, (self.draws, *values.shape))
                 for name, values in run.mean.items()

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from discreet.mechanisms._private_steps import BRACKET, PrivateSteps, check_fits, check_public, delta_of
+from discreet.mechanisms._private_storage import Draws, OnDisk, Saved
 from discreet.mechanisms._private_sums import Numbers, Tree
 from discreet.mechanisms._private_training import Kept, Numbered
 from discreet.mechanisms.base import Drawn, Plain, Plan
@@ -41,6 +43,8 @@ class LangevinDynamics(PrivateSteps):
         tempered_size: N0, what the likelihood counts for, in records; None is n.
         burn_in: the share of the steps that is not among the draws; it is billed as well.
         thin: every how many steps a draw is kept.
+        store: a new folder for the draws, as a Zarr group, so that memory does not grow
+            with their number; None keeps them in memory.
         clipping, neighbours, start, observers, chunk: see `PrivateSteps`.
 
     Guarantee:
@@ -74,6 +78,7 @@ class LangevinDynamics(PrivateSteps):
     tempered_size: int | None = field(default=None, kw_only=True)
     burn_in: float = field(default=0.5, kw_only=True)
     thin: int = field(default=1, kw_only=True)
+    store: str | Path | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,15 +142,13 @@ class LangevinDynamics(PrivateSteps):
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         p: Mapping[str, Any] = plan.parameters
         n, batch, steps = int(p["declared_n"]), int(p["batch"]), int(p["steps"])
-        # The last step is a draw, and every `thin`-th before it.
-        after = steps - int(p["draws"]) * self.thin
         run = self.training(
             plan,
             records,
             randomness,
             rule=Diffusion(self.counted(n) / batch),
             numbers=self.numbers(n, batch, steps, float(p["step_size"])),
-            kept=Kept(max(after, 0), self.thin) if steps >= self.thin else Kept(steps - 1),
+            kept=self._kept(plan),
             progress=progress,
         )
 
@@ -154,10 +157,24 @@ class LangevinDynamics(PrivateSteps):
             if run.done < run.steps:
                 claim = f"interrupted after {run.done} of {run.steps} steps, all of which are billed"
                 evidence = (Evidence.proved(claim, "the plan is billed before the first step"),)
-            kept = run.draws or [run.theta]
-            return Drawn({name: np.stack([d[name] for d in kept]) for name in run.theta}, evidence)
+            found = run.draws.stacked(run.number_kept)
+            return Drawn(found or {name: values[None] for name, values in run.theta.items()}, evidence)
 
         return run.run(drawn)
+
+    def _draws(self, plan: Plan, saved: Saved | None) -> Draws:
+        if self.store is None:
+            return super()._draws(plan, saved)
+        number = Kept.number(self._kept(plan), int(cast("int", plan.parameters["steps"])))
+        return OnDisk(self.store, number, resumed=saved is not None)
+
+    def _kept(self, plan: Plan) -> Kept:
+        """The last step is a draw, and every `thin`-th before it."""
+        p: Mapping[str, Any] = plan.parameters
+        steps = int(p["steps"])
+        if steps < self.thin:
+            return Kept(steps - 1)
+        return Kept(max(steps - int(p["draws"]) * self.thin, 0), self.thin)
 
     def settings(self) -> dict[str, Plain]:
         named = ("step_size", "temperature", "tempered_size", "burn_in", "thin")

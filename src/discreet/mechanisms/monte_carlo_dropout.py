@@ -17,6 +17,7 @@ from discreet.models import NeuralNetwork
 from discreet.models.base import Records
 from discreet.models.neural_network import SEED
 from discreet.neural import Dropout
+from discreet.neural.keystream import Keystream, Ratchet
 from discreet.privacy import checks
 from discreet.samplers.randomness import Randomness
 
@@ -66,9 +67,9 @@ class MonteCarloDropout(StochasticGradient):
 
     def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:
         run = self.run_of(plan, records, randomness, progress=progress)
-        seed = seeds(randomness, self.draws)
 
         def drawn() -> Drawn:
+            seed = seeds(run.ratchet, self.draws)
             held = {
                 name: np.broadcast_to(values, (self.draws, *values.shape))
                 for name, values in run.mean.items()
@@ -81,8 +82,11 @@ class MonteCarloDropout(StochasticGradient):
         return {**super().settings(), "draws": self.draws}
 
 
-def seeds(randomness: Randomness, draws: int) -> NDArray[np.float64]:
-    """Four numbers below 2^16 for each draw, not all 0: what `NeuralNetwork` reads as a seed."""
-    words = randomness.numpy().integers(0, 2**16, size=(draws, 4))
+def seeds(ratchet: Ratchet, draws: int) -> NDArray[np.float64]:
+    """Four numbers below 2^16 for each draw, not all 0: what `NeuralNetwork` reads as a seed.
+
+    They are published: a hash of the ratchet's secret is their key, not one of a step.
+    """
+    words = Keystream(ratchet.tag(b"seeds of draws")).words(4 * draws, np.uint16).reshape(draws, 4)
     words[:, 0] |= (words == 0).all(axis=1)
     return words.astype(np.float64)

@@ -186,7 +186,9 @@ class Release:
         """SHA-256 of the draws and of the plan they came from: what the ledger refers to."""
         digest = hashlib.sha256(str(self.provenance.get("plan_hash")).encode())
         for name, array in sorted(self.draws.items()):
-            digest.update(name.encode() + str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+            digest.update(name.encode() + str(array.shape).encode())
+            for draw in array:  # one after the other: draws on disk stay there
+                digest.update(np.ascontiguousarray(draw).tobytes())
         return digest.hexdigest()
 
     def describe(self, delta: float | None = None) -> str:
@@ -203,7 +205,7 @@ class Release:
 def by_chain(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:
     """Draws with leading axes chain and draw, as ArviZ wants them."""
     checks.integer("chains", chains, at_least=1)
-    return {name: values.reshape(chains, -1, *values.shape[1:]) for name, values in draws.items()}
+    return {name: np.asarray(values).reshape(chains, -1, *values.shape[1:]) for name, values in draws.items()}
 
 
 def _vmapped(function: Any, values: Mapping[str, Array]) -> dict[str, Array]:
@@ -211,6 +213,6 @@ def _vmapped(function: Any, values: Mapping[str, Array]) -> dict[str, Array]:
     import jax
 
     with jax.enable_x64(True):
-        named: Mapping[str, jax.Array] = jax.device_put(dict(values))
+        named: Mapping[str, jax.Array] = jax.device_put({k: np.asarray(v) for k, v in values.items()})
         found = jax.vmap(function)(named)
         return {name: np.array(value, dtype=np.float64) for name, value in found.items()}

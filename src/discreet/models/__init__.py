@@ -10,6 +10,7 @@ from discreet.models.families import (
     NormalInverseGamma,
     NormalKnownVariance,
 )
+from discreet.models.flax_network import FlaxNetwork
 from discreet.models.gaussian_mixture import GaussianMixture
 from discreet.models.linear import LinearRegression
 from discreet.models.logistic import LogisticRegression
@@ -32,6 +33,7 @@ __all__ = [
     "ConjugateFamily",
     "DirichletCategorical",
     "FlatPrior",
+    "FlaxNetwork",
     "GammaPoisson",
     "GaussianMixture",
     "GaussianPrior",

@@ -86,7 +86,7 @@ def predict(model: Model, values: Mapping[str, Array], rows: Mapping[str, ArrayL
     records = model.validate({**blank, **rows}) if rows else blank
     with jax.enable_x64(True):
         run = jax.jit(partial(_over_draws, model))
-        found = run({name: values[name] for name in model.parameter_shapes}, records)
+        found = run({name: np.asarray(values[name]) for name in model.parameter_shapes}, records)
     mean, between, within = (np.asarray(part, dtype=np.float64) for part in found)
     if mean.ndim > between.ndim:  # probabilities
         total = -np.sum(mean * np.log(np.maximum(mean, np.finfo(float).tiny)), axis=-1)

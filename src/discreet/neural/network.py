@@ -63,7 +63,7 @@ class Network:
             if not isinstance(layer, Layer):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(
                     f"layers must be layers of discreet.neural, got {type(layer).__name__}; "
-                    "for a module of another library use discreet.neural.FlaxModule"
+                    "for a module of Flax use discreet.models.FlaxNetwork"
                 )
         _ = self.placed
 
