@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from . import chains, outputs, posteriors, releases, sums
+from . import chains, gradient_steps, outputs, posteriors, releases, sums
 from .kit import PLANTED, Attack, attacked
 
-_FILLED = chains, outputs, posteriors, releases, sums
+_FILLED = chains, gradient_steps, outputs, posteriors, releases, sums
 
 
 def main(seeds: int) -> None:

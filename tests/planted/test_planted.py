@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from . import chains, noisy_sums, outputs, posteriors, releases, sums
+from . import chains, gradient_steps, noisy_sums, outputs, posteriors, releases, sums
 from .kit import PLANTED
 
-_FILLED = chains, noisy_sums, outputs, posteriors, releases, sums
+_FILLED = chains, gradient_steps, noisy_sums, outputs, posteriors, releases, sums
 
 
 def test_there_are_at_least_twenty() -> None:
