@@ -119,3 +119,11 @@ def test_fingerprints_tell_tables_apart() -> None:
     assert fingerprint(table) == fingerprint(dict(reversed(table.items())))
     changed = {**table, "y": 1 - table["y"]}
     assert fingerprint(table) != fingerprint(changed)
+
+
+def test_the_bar_says_what_is_spent(capsys: pytest.CaptureFixture[str]) -> None:
+    mechanism = StochasticGradient(LogisticRegression(2), neighbours="substitute")
+    plan = mechanism.plan(n=N, batch=40, steps=STEPS, noise_multiplier=2.0)
+    plan.release(records(), key=1, progress=True)
+    shown = capsys.readouterr().err
+    assert f"epsilon {plan.guarantee.epsilon(1e-5):.3g} at delta 1e-05" in " ".join(shown.split())

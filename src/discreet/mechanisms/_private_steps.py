@@ -137,6 +137,7 @@ class PrivateSteps(Mechanism):
                 "buffer": min(buffer_for(batch, rate), max(n, 1)),
                 "clip": _range(numbers.bounds),
                 "noise_multiplier": _range(sigmas),
+                "compared_at": delta,
                 **parameters,
             },
             reasons=(*reasons, side_by_side(guarantee, rate, sigmas, delta)),
@@ -187,6 +188,13 @@ class PrivateSteps(Mechanism):
             checkpoint=self.checkpoint,
             about={} if self.checkpoint is None else about(plan, records, randomness),
         )
+        rate, delta = float(p["rate"]), float(p["compared_at"])
+
+        def spent(steps: int) -> str:
+            epsilon = self.priced(rate, numbers.sigmas[:steps]).epsilon(delta)
+            return f"epsilon {epsilon:.3g} at delta {delta:g} spent, all of it billed"
+
+        training.spent = spent
         if saved is not None:
             training.restore(saved)
         return training

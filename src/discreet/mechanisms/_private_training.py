@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms._chain import progress_bar
 from discreet.mechanisms._chain_blocks import ahead
 from discreet.mechanisms._private_inputs import Preparation, Prepared
+from discreet.mechanisms._private_progress import spending_bar
 from discreet.mechanisms._private_storage import Checkpoint, Draws, InMemory, Saved
 from discreet.mechanisms._private_sums import Engine, Inputs, Numbers, Tree, single_precision
 from discreet.mechanisms.interruption import Paused, between_steps
@@ -98,6 +98,7 @@ class Training:
         draws: where kept draws go.
         checkpoint: the file that is kept up to date, or None.
         about: what a checkpoint says of the run, see `Saved`.
+        spent: what so many steps cost, in words, for the bar.
     """
 
     engine: Engine
@@ -113,6 +114,7 @@ class Training:
     draws: Draws = field(default_factory=InMemory)
     checkpoint: Checkpoint | None = None
     about: dict[str, Any] = field(default_factory=dict[str, Any])
+    spent: Callable[[int], str] = field(default=lambda _: "steps")
     done: int = field(default=0, init=False)
     _state: list[Array] = field(default_factory=list[Array], init=False)
     _sum: dict[str, Array] | None = field(default=None, init=False)
@@ -130,7 +132,7 @@ class Training:
         preparation = self._preparation()
         with (
             jax.enable_x64(preparation.double),
-            progress_bar(self.progress, self.done, self.steps) as advance,
+            spending_bar(self.progress, self.done, self.steps, self.spent) as advance,
             ahead(preparation.next, self.steps - self.done, most=2) as prepared,
             between_steps() as asked,
         ):
