@@ -78,6 +78,21 @@ def test_the_distance_is_within_the_bound_where_the_law_is_known(meet: int) -> N
         assert kstest(np.arcsinh(found.draws["w"][:, k]), norm.cdf).statistic <= bound + 0.03
 
 
+def test_the_default_passes_on_one_hot_columns_with_rare_levels() -> None:
+    """A refused check would spend for nothing: five runs, each of which fails less than once in 100."""
+    rng = np.random.default_rng(4)
+    levels = [np.minimum(rng.geometric(0.4, 800) - 1, 7) for _ in range(3)]
+    x = np.concatenate([np.eye(8)[level] for level in levels], axis=1)
+    y = (rng.random(800) < 1 / (1 + np.exp(-x @ rng.normal(0, 2, 24)))).astype(float)
+    model = LogisticRegression(24, row_norm=9.0, prior_precision=1 / 9)
+    loss = BetaDivergence(2.443, 0.721)
+    sampler = default_sampler(model, loss, 0.0, 800)
+    assert isinstance(sampler, CoupledChains)
+    for seed in range(5):
+        found = sampler.sample(model, loss, {"x": x, "y": y}, Randomness(seed), 1)
+        assert found.diagnostics["gamma"].reveal() <= sampler.gamma
+
+
 def test_run_lengths_are_fixed_in_advance() -> None:
     sampler = CoupledChains(gamma=1e-6, meet=12, pairs=24, stragglers=3)
     assert sampler.steps % 12 == 0

@@ -19,6 +19,7 @@ from discreet.samplers.posterior import Sampler
 Choice = Callable[[Model, Loss, float, int], Sampler | None]
 _EXACT = 1e-12
 _TRUSTED = 1e-6
+_HANDFUL = 10
 
 
 def exact(model: Model, loss: Loss, gamma: float, size: int) -> Sampler | None:
@@ -41,8 +42,8 @@ def coupled(model: Model, loss: Loss, gamma: float, size: int) -> Sampler | None
     if isinstance(model, NeuralClassification | NeuralRegression):
         return None
     parameters = sum(math.prod(shape) for shape in model.parameter_shapes.values())
-    # Pairs meet in 20 to 100 steps on 100 one-hot columns; half of that on ten numbers.
-    meet = max(12, round(0.9 * parameters))
+    # Steps by which at most one pair in 30 was late, on one-hot columns with rare levels (coupled_chains.md).
+    meet = 40 if parameters <= _HANDFUL else max(80, round(0.9 * parameters))
     bill = gamma > 0
     sampler = CoupledChains(gamma=gamma if bill else _TRUSTED, meet=meet, bill=bill)
     return None if sampler.refusal(model, loss) else sampler
