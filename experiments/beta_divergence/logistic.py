@@ -309,14 +309,15 @@ def draw(part: str) -> None:
                 axis.plot(at, mean, color=color, ls=line, marker=marker, ms=4, lw=1.2, label=method)
                 axis.fill_between(at, mean - se, mean + se, color=color, alpha=0.12, lw=0)
             axis.set_xscale("log")
-            if key == "epsilon":
-                axis.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
+            if key in {"epsilon", "d"}:
+                ticks = sorted({r[key] for r in here})
+                axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
                 axis.minorticks_off()
             # The printed scale is for a sensitivity of 2 / (n lambda); the true one is at most d times that.
             n, d = here[-1]["n"], max(r["d"] for r in here)
             least, most = true_epsilon(n, d, 1.0), float(d)
             if panel == "epsilon":
-                title = f"epsilon {value:g}; dashed: {least * value:.2g} to {most * value:.2g}"
+                title = f"epsilon {value:g}; dashed: {least * value:.3g} to {most * value:.3g}"
             else:
                 title = f"{value} (n {n}, d {d}); dashed: {least:.2g} to {most:.2g} times epsilon"
             axis.set_title(title, fontsize=8)
@@ -369,7 +370,10 @@ def check() -> int:
 
 
 KNOWN = {("adult", 5.0)}
-"""Where Minami et al. are ahead, by 0.00014 in ROC-AUC: 0.8335 against 0.8334, standard errors 0.0017."""
+"""Where Minami et al. are ahead, by 0.00014 in ROC-AUC: 0.8335 against 0.8334, standard errors 0.0017.
+
+Over 60 seeds the paired difference is 0.00009 with a standard error of 0.00020: a tie.
+"""
 
 
 def claims() -> list[str]:
