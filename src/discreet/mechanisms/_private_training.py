@@ -144,11 +144,11 @@ class Training:
             compiled = _compiled(quick=sum(v.size for v in self.theta.values()) < _LARGE)
             running: tuple[Prepared, Any] | None = None
             for given in prepared:
-                theta, state, distances = self._step(compiled, theta, state, given)
+                theta, state, distances, over = self._step(compiled, theta, state, given)
                 if running is not None:  # the step before this one: its memory is used again
                     jax.block_until_ready(running[1])
                     preparation.done(running[0])
-                running = (given, distances)
+                running = (given, over)
                 self.done += 1
                 self._observe(distances, given.told)
                 if self.done in self.kept:
@@ -227,17 +227,25 @@ class Training:
             records = {name: values.astype(self.kind) for name, values in self.records.items()}
         return Preparation(self.engine, self.batches, records, self.ratchet)
 
-    def _step(self, compiled: _Compiled, theta: Any, state: Any, given: Prepared) -> tuple[Any, Any, Any]:
-        """Start a step; the parameters and the state before it are used up."""
+    def _step(
+        self, compiled: _Compiled, theta: Any, state: Any, given: Prepared
+    ) -> tuple[Any, Any, Any, Any]:
+        """Start a step; the parameters and the state before it are used up.
+
+        Last of what it returns is an array that is there once everything given was read.
+        """
         numbers = Numbers(*(self.kind(column[self.done]) for column in self.numbers))
         inputs = Inputs(given.batch, given.bits, given.layers, numbers, given.couples)
         # Variational layers have one gradient in two uses: as one program, it would be computed twice.
         if not given.others and not given.layers.normals.words.size:
-            return compiled.step(self.engine, theta, state, inputs)
+            theta, state, distances = compiled.step(self.engine, theta, state, inputs)
+            return theta, state, distances, distances
         total, distances = compiled.sums(self.engine, theta, inputs)  # or more records than the buffer holds
         for batch in given.others:
             total = compiled.added(compiled.sums(self.engine, theta, inputs._replace(batch=batch))[0], total)
-        return *compiled.finish(self.engine, theta, state, total, inputs), distances
+        # The noise is read by the last program, so that the distances, which are of the first, are no sign.
+        theta, state, over = compiled.finish(self.engine, theta, state, total, inputs)
+        return theta, state, distances, over
 
     def _observe(self, distances: Any, told: int) -> None:
         """Keep what a step showed: telling observers of several steps together does not stall the next."""
@@ -302,7 +310,8 @@ def _compiled(*, quick: bool) -> _Compiled:
         return tuple(engine.sums(*given))
 
     def finish(engine: Engine, *given: Any) -> Any:
-        return engine.finish(*given)
+        theta, state = engine.finish(*given)
+        return theta, state, next(iter(theta.values())).reshape(-1)[:1]
 
     def added(left: Tree, right: Tree) -> Tree:
         return jax.tree.map(jax.numpy.add, left, right)
