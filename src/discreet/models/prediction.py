@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial, singledispatch
+from functools import lru_cache, partial, singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,12 +23,16 @@ from discreet.models.families import (
 from discreet.models.gaussian_mixture import GaussianMixture
 from discreet.models.intervals import used_inputs
 from discreet.models.losses import observation
+from discreet.models.neural_network import NeuralNetwork
 from discreet.models.numpyro_model import NumPyroModel
 
 if TYPE_CHECKING:
     import jax
 
 Array = NDArray[np.float64]
+
+_ROWS, _NUMBERS = 2048, 2**24
+"""How many rows, and how many numbers of draws, are on the device at a time."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +88,18 @@ def predict(model: Model, values: Mapping[str, Array], rows: Mapping[str, ArrayL
         name: np.zeros((number, *shape)) for name, shape in model.record_shapes.items() if name not in rows
     }
     records = model.validate({**blank, **rows}) if rows else blank
-    with jax.enable_x64(True):
-        run = jax.jit(partial(_over_draws, model))
-        found = run({name: np.asarray(values[name]) for name in model.parameter_shapes}, records)
-    mean, between, within = (np.asarray(part, dtype=np.float64) for part in found)
+    kind = np.float64 if double(model) else np.float32
+    drawn = {name: values[name] for name in model.parameter_shapes}
+    block = max(1, min(number, _ROWS))
+    parts: list[tuple[Array, ...]] = []
+    with jax.enable_x64(double(model)):
+        for start in range(0, number, block):
+            # The last block reaches back into the one before: one shape, one compilation.
+            first = min(start, number - block)
+            piece = {name: field[first : first + block].astype(kind) for name, field in records.items()}
+            found = _over_blocks(model, drawn, piece, kind)
+            parts.append(tuple(np.asarray(part, dtype=np.float64)[start - first :] for part in found))
+    mean, between, within = (np.concatenate(part) for part in zip(*parts, strict=True))
     if mean.ndim > between.ndim:  # probabilities
         total = -np.sum(mean * np.log(np.maximum(mean, np.finfo(float).tiny)), axis=-1)
         between = np.maximum(total - within, 0.0)
@@ -139,11 +151,58 @@ def _(model: ConjugateFamily, theta: Theta, record: Mapping[str, Any]) -> Any:  
             raise NotImplementedError(f"{type(model).__name__} does not tell the distribution of an outcome")
 
 
-def _over_draws(model: Model, values: Theta, records: Theta) -> tuple[jax.Array, jax.Array, jax.Array]:
+@singledispatch
+def double(model: Model) -> bool:  # noqa: ARG001
+    """Whether predictions are computed in double precision; networks are not, as they were not trained so."""
+    return True
+
+
+@double.register(NeuralNetwork)
+def _(model: NeuralNetwork) -> bool:  # noqa: ARG001
+    return False
+
+
+def _over_blocks(
+    model: Model, values: Mapping[str, Array], records: Mapping[str, Array], kind: type[np.floating[Any]]
+) -> tuple[Any, Any, Any]:
     """Mean over draws of what each predicts; variance over draws of that; mean doubt within a draw.
 
-    One draw after the other, so that memory does not grow with their number.
+    A block of draws after the other, so that memory does not grow with their number:
+    they may be views, or lie on a disk.
     """
+    import jax.numpy as jnp
+
+    draws = len(next(iter(values.values())))
+    size = sum(math.prod(shape) for shape in model.parameter_shapes.values())
+    block = max(1, min(draws, _NUMBERS // max(size, 1)))
+    carry, run = None, _runner(model)
+    for start in range(0, draws, block):
+        piece = {name: np.asarray(array[start : start + block], kind) for name, array in values.items()}
+        carry = run(carry, piece, records)
+    assert carry is not None  # noqa: S101 - a release has draws
+    seen, mean, squares, within = carry
+    numbers = mean.ndim == within.ndim
+    between = squares / jnp.maximum(seen - 1, 1) if numbers else jnp.zeros(within.shape)
+    return mean, between, within / seen
+
+
+def _runner(model: Model) -> Any:
+    """The compiled update of a block of draws; kept for the models that can be told apart."""
+    try:
+        return _compiled(model)
+    except TypeError:  # a model that holds an array has no hash
+        return _compiled.__wrapped__(model)
+
+
+@lru_cache(maxsize=8)
+def _compiled(model: Model) -> Any:
+    import jax
+
+    return jax.jit(partial(_over_draws, model))
+
+
+def _over_draws(model: Model, carry: Any, values: Theta, records: Theta) -> Any:
+    """Number, mean, squared deviations and summed doubt after these draws as well, one after the other."""
     import jax
     import jax.numpy as jnp
 
@@ -154,12 +213,12 @@ def _over_draws(model: Model, values: Theta, records: Theta) -> tuple[jax.Array,
         mean = mean + off / (seen + 1)
         return (seen + 1, mean, squares + off * (centre - mean), within + doubt), None
 
-    first = {name: value[0] for name, value in values.items()}
-    shapes = jax.eval_shape(lambda t: jax.vmap(lambda r: _moments(outcome(model, t, r)))(records), first)
-    zero, none = (jnp.zeros(shape.shape) for shape in shapes)
-    (seen, mean, squares, within), _ = jax.lax.scan(step, (0.0, zero, zero, none), values)
-    between = squares / jnp.maximum(seen - 1, 1) if mean.ndim == within.ndim else jnp.zeros(within.shape)
-    return mean, between, within / seen
+    if carry is None:
+        first = {name: value[0] for name, value in values.items()}
+        shapes = jax.eval_shape(lambda t: jax.vmap(lambda r: _moments(outcome(model, t, r)))(records), first)
+        centre, doubt = (jnp.zeros(shape.shape) for shape in shapes)
+        carry = (jnp.zeros(()), centre, centre, doubt)
+    return jax.lax.scan(step, carry, values)[0]
 
 
 def _moments(law: Any) -> tuple[jax.Array, jax.Array]:
