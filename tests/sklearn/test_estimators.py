@@ -2,20 +2,30 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
+from discreet import privacy
+from discreet.mechanisms.base import Drawn, Mechanism, Plan
 from discreet.models.base import Model, Records
 from discreet.models.losses import Loss
-from discreet.privacy import Evidence
+from discreet.models.network_outcomes import Categories
+from discreet.privacy import Budget, Evidence
 from discreet.samplers import Randomness
 from discreet.samplers.posterior import Sampled
-from discreet.sklearn import BoundedScaler, PrivateLogisticRegression, PrivateRegressor
+from discreet.sklearn import (
+    BoundedScaler,
+    PrivateLogisticRegression,
+    PrivateMLPClassifier,
+    PrivateMLPRegressor,
+    PrivateRegressor,
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,28 @@ class Stub:
         return Sampled({"w": noisy, **rest})
 
 
+@dataclass(frozen=True)
+class StubSteps(Mechanism):
+    """Least squares with a little noise, as a network of one dense layer."""
+
+    model: Any
+
+    def plan(self, *, n: int, batch: int, steps: int, budget: Budget) -> Plan:
+        assert batch <= n
+        cost = privacy.gaussian(50.0, neighbours="substitute")
+        assert cost.fits(budget)
+        return Plan(self, n, cost, (), {"steps": steps})
+
+    def draw(self, plan: Plan, records: Records, randomness: Randomness, *, progress: bool) -> Drawn:  # noqa: ARG002
+        x, y = records["x"], records["y"]
+        shape = self.model.parameter_shapes["dense_0_weight"]
+        wide = np.column_stack([x, np.ones(len(x)), 1e-3 * np.ones(len(x))])
+        two = isinstance(self.model.outcome, Categories)
+        target = 4 * (y[:, None] == np.arange(shape[1])) if two else np.column_stack([y, np.zeros_like(y)])
+        w = np.linalg.lstsq(wide, target, rcond=1e-9)[0] + 1e-6 * randomness.numpy().standard_normal(shape[1])
+        return Drawn({"dense_0_weight": w[None, :-2], "dense_0_bias": w[None, -2] + 1e-3 * w[None, -1]})
+
+
 NEEDS_CLASSES = "labels are declared with `classes`, never read off the data"
 EXPECTED = dict.fromkeys(
     (
@@ -63,6 +95,8 @@ EXPECTED = dict.fromkeys(
     [
         (PrivateLogisticRegression(epsilon=5.0, sampler=Stub()), EXPECTED),
         (PrivateRegressor(epsilon=5.0, sampler=Stub()), {}),
+        (PrivateMLPClassifier(epsilon=5.0, hidden_layer_sizes=(), mechanism=StubSteps), EXPECTED),
+        (PrivateMLPRegressor(epsilon=5.0, hidden_layer_sizes=(), mechanism=StubSteps), {}),
         (BoundedScaler(), {}),
     ],
     ids=lambda v: type(v).__name__,
@@ -96,3 +130,59 @@ def test_undeclared_labels_are_refused_without_naming_them() -> None:
     with pytest.raises(ValueError, match="got others in 2 rows") as caught:
         PrivateLogisticRegression(sampler=Stub()).fit([[0.0], [1.0], [2.0]], [0, 7, 7])
     assert "7" not in str(caught.value)
+
+
+def test_a_network_learns_what_no_line_can() -> None:
+    """Exclusive or of two features, three labels declared, one of them absent."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 100, (4000, 2))
+    y = np.where((x[:, 0] > 50) ^ (x[:, 1] > 50), "odd", "even")
+    pipe: Any = make_pipeline(
+        BoundedScaler(lower=0, upper=100),
+        FunctionTransformer(lambda scaled: 4 * scaled - 2),
+        PrivateMLPClassifier(
+            epsilon=8.0,
+            classes=("even", "none", "odd"),
+            hidden_layer_sizes=(32,),
+            prior_sd=1.0,
+            steps=150,
+            random_state=3,
+        ),
+    )
+    copy: Any = clone(pipe)
+    assert pipe.fit(x, y).score(x, y) > 0.85  # a line is right about half of the time
+    chances = pipe.predict_proba(x)
+    assert chances.shape == (4000, 3)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0, atol=1e-5)
+    assert chances[:, 1].mean() < 0.1
+    np.testing.assert_array_equal(copy.fit(x, y).predict_proba(x), chances)
+    assert pipe[-1].release_.guarantee.epsilon(1e-6) <= 8.0
+    assert pipe[-1].plan_.size == 4000
+
+
+def test_a_network_of_numbers_tells_its_spread() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, (3000, 1))
+    y = 50 + 20 * np.abs(x[:, 0]) + np.where(x[:, 0] > 0, 8.0, 1.0) * rng.standard_normal(3000)
+    fitted = PrivateMLPRegressor(
+        epsilon=8.0,
+        centre=50.0,
+        scale=20.0,
+        hidden_layer_sizes=(32,),
+        prior_sd=1.0,
+        steps=200,
+        random_state=4,
+    ).fit(x, y)
+    assert fitted.score(x, y) > 0.3
+    mean, sd = cast("tuple[Any, Any]", fitted.predict(np.array([[-0.8], [0.8]]), return_std=True))
+    np.testing.assert_allclose(mean, [66, 66], atol=6)
+    assert sd[1] > 1.5 * sd[0]
+
+
+def test_what_networks_refuse() -> None:
+    with pytest.raises(ValueError, match="classes must be two or more different labels"):
+        PrivateMLPClassifier(classes=(1, 1)).fit([[0.0], [1.0]], [1, 1])
+    with pytest.raises(
+        ValueError, match=r"y must hold the declared classes \[0, 1, 2\], got others in 1 rows"
+    ):
+        PrivateMLPClassifier(classes=(0, 1, 2)).fit([[0.0], [1.0]], [1, 7])

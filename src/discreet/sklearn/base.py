@@ -1,16 +1,19 @@
-"""What the estimators share: a plan, a release, coefficients."""
+"""What the estimators share: a plan, a release; and for linear ones, coefficients."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from discreet.mechanisms.base import Plan
 from discreet.mechanisms.one_posterior_sample import OnePosteriorSample
+from discreet.mechanisms.release import Release
 from discreet.models.base import Model
 from discreet.models.losses import BetaDivergence, Loss
 from discreet.privacy import Budget
@@ -40,7 +43,39 @@ _TELLING = {
 """How scikit-learn's errors that quote values begin, and what is said instead."""
 
 
-class PrivateLinear(BaseEstimator):
+class PrivateEstimator(BaseEstimator):
+    """What every private estimator does in `fit`: plan, spend, release."""
+
+    epsilon: float
+    delta: float
+    ledger: Any
+    random_state: int | None
+
+    @abstractmethod
+    def _planned(self, rows: int, columns: int, budget: Budget) -> Plan:
+        """The plan for a table of this size."""
+
+    def _release(self, records: Mapping[str, Array]) -> Release:
+        """Plan, spend, release; keep what may be published."""
+        if self.random_state is not None and not isinstance(self.random_state, int | np.integer):
+            raise ValueError(
+                f"random_state must be None or a whole number, got {type(self.random_state).__name__}; "
+                "a generator cannot be recorded"
+            )
+        rows, columns = records["x"].shape
+        self.plan_ = self._planned(rows, columns, Budget(self.epsilon, self.delta))
+        key = None if self.random_state is None else int(self.random_state)
+        self.release_ = self.plan_.release(records, key=key, ledger=self.ledger)
+        return self.release_
+
+    def _rows(self, X: ArrayLike) -> Array:
+        """New rows, checked against those of `fit`."""
+        check_is_fitted(self)
+        rows: Any = checked(self, X, reset=False)
+        return rows
+
+
+class PrivateLinear(PrivateEstimator):
     """A linear predictor from `OnePosteriorSample`; see its subclasses."""
 
     def __init__(
@@ -70,33 +105,24 @@ class PrivateLinear(BaseEstimator):
     def _model(self, features: int) -> Model:
         """The model for this many columns, a constant one included."""
 
-    def _release(self, X: Array, y: Array) -> Self:
-        """Plan, spend, release; keep what may be published."""
-        if self.random_state is not None and not isinstance(self.random_state, int | np.integer):
-            raise ValueError(
-                f"random_state must be None or a whole number, got {type(self.random_state).__name__}; "
-                "a generator cannot be recorded"
-            )
-        design = self._design(X)
+    def _planned(self, rows: int, columns: int, budget: Budget) -> Plan:
         mechanism = OnePosteriorSample(
-            self._model(design.shape[1]),
+            self._model(columns),
             loss=self.loss or BetaDivergence(),
             draws=self.draws,
             sampler=self.sampler,
         )
-        self.plan_ = mechanism.plan(n=len(y), budget=Budget(self.epsilon, self.delta))
-        key = None if self.random_state is None else int(self.random_state)
-        self.release_ = self.plan_.release({"x": design, "y": y}, key=key, ledger=self.ledger)
-        weights = self.release_.draws["w"]
+        return mechanism.plan(n=rows, budget=budget)
+
+    def _fit(self, X: Array, y: Array) -> None:
+        """Release, and keep the coefficients of every draw."""
+        weights = self._release({"x": self._design(X), "y": y}).draws["w"]
         self.coefficients_ = weights[:, :-1] if self.fit_intercept else weights
         self.intercepts_ = weights[:, -1] if self.fit_intercept else np.zeros(len(weights))
-        return self
 
     def _design(self, X: Array) -> Array:
         return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
 
     def _predictors(self, X: ArrayLike) -> Array:
         """The linear predictor of every row under every draw."""
-        check_is_fitted(self)
-        rows: Any = checked(self, X, reset=False)
-        return rows @ self.coefficients_.T + self.intercepts_
+        return self._rows(X) @ self.coefficients_.T + self.intercepts_

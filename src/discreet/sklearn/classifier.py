@@ -8,17 +8,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logsumexp
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from discreet.models.base import Model
 from discreet.models.logistic import LogisticRegression
 from discreet.models.losses import Loss
 from discreet.samplers.posterior import Sampler
 from discreet.sklearn.base import PrivateLinear, checked
+from discreet.sklearn.labels import DeclaredLabels
 
 
-class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
+class PrivateLogisticRegression(DeclaredLabels, PrivateLinear):
     """Logistic regression, one posterior sample (paper B), under substitution of one row.
 
     With the default loss, the beta-divergence, features need no bound. Every call
@@ -85,17 +84,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         """Spend the budget and keep private coefficients."""
         rows: Any
         rows, y = checked(self, X, y)
-        check_classification_targets(y)
-        self.classes_ = np.asarray(self.classes)
-        if self.classes_.shape != (2,) or self.classes_[0] == self.classes_[1]:
-            raise ValueError(f"classes must be two different labels, got {self.classes!r}; declare both")
-        unknown = int(np.count_nonzero(~np.isin(y, self.classes_)))
-        if unknown:
-            raise ValueError(
-                "Only binary classification is supported: y must hold the two declared classes "
-                f"{self.classes_.tolist()}, got others in {unknown} rows; declare classes=(no, yes)"
-            )
-        self._release(rows, (y == self.classes_[1]).astype(np.float64))
+        self._fit(rows, self._codes(y, at_most=2))
         self.coef_ = self.coefficients_.mean(axis=0, keepdims=True)
         self.intercept_ = self.intercepts_.mean(keepdims=True)
         return self
@@ -114,9 +103,3 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         """The more probable class."""
         positive = self.decision_function(X) > 0
         return self.classes_[positive.astype(int)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True
-        return tags

@@ -70,7 +70,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinear):
         """Spend the budget and keep private coefficients."""
         rows: Any
         rows, outcomes = checked(self, X, y, y_numeric=True)
-        self._release(rows, outcomes)
+        self._fit(rows, outcomes)
         self.coef_ = self.coefficients_.mean(axis=0)
         self.intercept_ = float(self.intercepts_.mean())
         return self
