@@ -7,11 +7,11 @@ DEV := .venv/dev.stamp
 LOCK = $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --quiet $(LOCKFLAGS)
 
-.PHONY: help demo test faults check docs bench draws experiment audit scale wheel lock clean
+.PHONY: help demo test faults check docs bench draws experiment audit scale wheel experiments-networks lock clean
 .DELETE_ON_ERROR:
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUNTIME)  ## Set up .venv and go the whole way on invented patients: study, ledger, release, report.
 	$(BIN)/discreet demo
@@ -52,6 +52,9 @@ scale: $(DEV)  ## Release 1e8 invented rows in less than 2 GiB; needs 4 GB of di
 
 wheel: $(DEV)  ## Install the wheel into an empty environment and run the demo there; needs a registry.
 	DISCREET_WHEEL=1 $(BIN)/python -m pytest -s -n 0 tests/test_installed.py
+
+experiments-networks: $(DEV)  ## Tables and figures of paper N, every cell; hours. DISCREET_DATA says where MNIST is.
+	$(BIN)/python experiments/bayesian_networks/run.py --full
 
 lock: $(DEV)  ## Resolve requirements/*.txt again; LOCKFLAGS=--upgrade takes the newest of everything.
 	$(LOCK) --output-file requirements/runtime.txt
