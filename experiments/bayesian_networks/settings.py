@@ -122,7 +122,7 @@ def _sgd(setting: Setting) -> StochasticGradient:
 
 
 def _bbp(setting: Setting) -> BayesByBackprop:
-    return BayesByBackprop(_model(setting), draws=DRAWS, initial_sd=0.02, **_descent(setting))
+    return BayesByBackprop(_model(setting), draws=DRAWS, initial_sd=0.04, **_descent(setting))
 
 
 def _mcd(setting: Setting) -> MonteCarloDropout:

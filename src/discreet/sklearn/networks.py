@@ -157,7 +157,8 @@ class PrivateMLPClassifier(DeclaredLabels, PrivateMLP):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        chances = self.predict_proba(X)  # first: an estimator that was not fitted has no classes
+        return self.classes_[chances.argmax(axis=1)]
 
 
 class PrivateMLPRegressor(RegressorMixin, PrivateMLP):
