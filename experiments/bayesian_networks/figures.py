@@ -101,11 +101,22 @@ def distributions(out: Path) -> list[str]:
     return missing
 
 
-def bands(out: Path, found: dict[str, Any]) -> None:
-    """Figure 11: two kinds of doubt, without and with privacy."""
-    figure, axes = plt.subplots(2, 3, figsize=(10.5, 5.8), layout="constrained", sharex=True, sharey=True)
+def bands(out: Path, found: dict[str, Any]) -> list[str]:
+    """Figure 11: two kinds of doubt, without privacy where it was run, and with."""
+    words = [word for word in ("open", "private") if all(f"{m}-paper-{word}" in found for m in BAYESIAN)]
+    if not words:
+        return ["figure11.png"]
+    figure, axes = plt.subplots(
+        len(words),
+        3,
+        figsize=(10.5, 2.9 * len(words)),
+        layout="constrained",
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
     wave = waves.simulate(0)
-    for row, private in zip(axes, ("open", "private"), strict=True):
+    for row, private in zip(axes, words, strict=True):
         for panel, method in zip(row, BAYESIAN, strict=True):
             cell = found[f"{method}-paper-{private}"]
             parts = [np.array(cell["bands"][key]) for key in ("mean", "epistemic", "aleatoric")]
@@ -115,7 +126,8 @@ def bands(out: Path, found: dict[str, Any]) -> None:
             panel.set_title(f"{NAMES[method]}, {word}: median MSE {cell['median_mse']:.3f}", loc="left")
             panel.set_ylim(-5, 6)
     axes[0, 0].legend(loc="upper left", fontsize=7)
-    for panel in axes[1]:
+    for panel in axes[-1]:
         panel.set_xlabel("x")
     figure.savefig(out / "figure11.png", dpi=110)
     plt.close(figure)
+    return []

@@ -61,7 +61,7 @@ def table(out: Path, runs: int) -> dict[str, Any]:
     """Median errors over simulations, and the bands of the first."""
     kept = out / "regression.json"
     found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
-    for private in (True, False):
+    for private in (True, False) if runs else ():
         for method in METHODS:
             for name, bound in RANGES.items():
                 cell = f"{method}-{name}-{'private' if private else 'open'}"

@@ -62,6 +62,9 @@ def main() -> int:
         "--quick", action="store_true", help="6,000 digits, 60 steps, one seed: a test of the code"
     )
     parser.add_argument("--fresh", action="store_true", help="forget earlier runs")
+    parser.add_argument(
+        "--collect", action="store_true", help="run nothing; tables and figures of what is there"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=None, help="folder of the results; this one by default")
     choice = parser.parse_args()
@@ -77,11 +80,12 @@ def main() -> int:
     began = time.perf_counter()
     bench = Bench(out, rows=6000, steps=60) if choice.quick else Bench(out)
     seeds = 1 if choice.quick else choice.seeds
-    for setting in [*cells()] if choice.full or choice.quick else TARGETS:
+    wanted = cells() if choice.full or choice.quick else TARGETS
+    for setting in [] if choice.collect else wanted:
         for seed in range(seeds):
             bench.run(setting, seed)
-    errors = regression.table(out, 2 if choice.quick else 20)
-    if choice.full or choice.quick:
+    errors = regression.table(out, 0 if choice.collect else 2 if choice.quick else 20)
+    if (choice.full or choice.quick) and not choice.collect:
         sweeps.run(bench, quick=choice.quick)
     results = summary(out, errors)
     (out / "results.json").write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
@@ -113,8 +117,12 @@ def summary(out: Path, errors: dict[str, Any]) -> dict[str, Any]:
 
 def draw(out: Path, errors: dict[str, Any]) -> list[str]:
     """Every figure whose runs are there; the names of the others."""
-    figures.bands(out, errors)
-    return [*figures.calibration(out), *figures.distributions(out), *sweeps.draw(out)]
+    return [
+        *figures.bands(out, errors),
+        *figures.calibration(out),
+        *figures.distributions(out),
+        *sweeps.draw(out),
+    ]
 
 
 def unexpected(results: dict[str, Any], expected: dict[str, Any]) -> list[str]:

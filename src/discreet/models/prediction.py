@@ -163,7 +163,7 @@ def _(model: NeuralNetwork) -> bool:  # noqa: ARG001
 
 
 def _over_blocks(
-    model: Model, values: Mapping[str, Array], records: Mapping[str, Array], kind: type[np.floating[Any]]
+    model: Model, values: Mapping[str, Array], records: Mapping[str, Any], kind: type[np.floating[Any]]
 ) -> tuple[Any, Any, Any]:
     """Mean over draws of what each predicts; variance over draws of that; mean doubt within a draw.
 
