@@ -150,8 +150,8 @@ ENTRIES = [
         FEW,
     ),
     Entry(
-        "OnePosteriorSample: probit, add/remove",
-        lambda: M.OnePosteriorSample(m.ProbitRegression(1, 0.5)).plan(budget=ONE),
+        "OnePosteriorSample: add/remove",
+        lambda: M.OnePosteriorSample(logistic(1, 0.5)).plan(budget=ONE),
         2_000,
     ),
     Entry(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from catalogue import ENTRIES, Entry
 
 from discreet import audit, mechanisms
 from discreet.mechanisms import Mechanism
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "audit.json"
 
 
 @pytest.mark.slow
@@ -29,3 +33,14 @@ def test_the_catalogue_has_three_plans_of_every_mechanism() -> None:
     }
     plans = Counter(entry.mechanism for entry in ENTRIES)
     assert {name for name in known if plans[name] < 3} == set()
+
+
+def test_the_committed_audit_passes() -> None:
+    """What `make audit` wrote: all plans of the catalogue, none above its claim, and the null test."""
+    result = json.loads(RESULTS.read_text())
+    assert {entry.name for entry in ENTRIES} <= set(result["plans"])
+    for name, row in result["plans"].items():
+        assert row["passes"], name
+        assert row["replay_passes"], name
+        assert row["confidence"] >= 0.999
+    assert result["null"]["passes"]

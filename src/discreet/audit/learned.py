@@ -33,7 +33,9 @@ def learned(first: Outputs, second: Outputs, key: int) -> list[tuple[str, Score]
     y = np.repeat([1, 0], [min(len(matrix(first)), _ROWS), min(len(matrix(second)), _ROWS)])
     degree = 2 if x.shape[1] <= 12 else 1
     smooth = make_pipeline(
-        PolynomialFeatures(degree, include_bias=False), StandardScaler(), LogisticRegression(C=10.0)
+        PolynomialFeatures(degree, include_bias=False),
+        StandardScaler(),
+        LogisticRegression(C=10.0, max_iter=1000, tol=1e-3),
     )
     trees = HistGradientBoostingClassifier(
         max_iter=60, min_samples_leaf=100, learning_rate=0.1, random_state=key % 2**32
