@@ -167,7 +167,8 @@ def _interval(
         gap = jax.jit(jax.vmap(loss_gap(model, loss), in_axes=(0, None, None)))
         rows = np.stack([np.asarray(gap(natural, *pair.differing())) for pair in pairs])
     rows = np.where(np.isfinite(rows), rows, 0.0)
-    length = float((np.maximum(rows.max(axis=1), 0.0) - np.minimum(rows.min(axis=1), 0.0)).max())
+    # The normalisers shift the interval, so that it covers 0; they do not change its length.
+    length = float((rows.max(axis=1) - rows.min(axis=1)).max())
     return Moved("the log ratio of the posteriors, as an interval around 0", length, declared)
 
 
