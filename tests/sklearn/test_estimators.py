@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from discreet import privacy
 from discreet.mechanisms.base import Drawn, Mechanism, Plan
 from discreet.models.base import Model, Records
 from discreet.models.losses import Loss
+from discreet.models.network_outcomes import Categories
 from discreet.models.prediction import Prediction
 from discreet.privacy import Budget, Evidence
 from discreet.samplers import Randomness
@@ -24,6 +25,7 @@ from discreet.sklearn import (
     BoundedScaler,
     PrivateLogisticRegression,
     PrivateMLPClassifier,
+    PrivateMLPRegressor,
     PrivateRegressor,
 )
 
@@ -71,7 +73,8 @@ class StubSteps(Mechanism):
         x, y = records["x"], records["y"]
         shape = self.model.parameter_shapes["dense_0_weight"]
         wide = np.column_stack([x, np.ones(len(x)), 1e-3 * np.ones(len(x))])
-        target = 4 * (y[:, None] == np.arange(shape[1]))
+        two = isinstance(self.model.outcome, Categories)
+        target = 4 * (y[:, None] == np.arange(shape[1])) if two else np.column_stack([y, np.zeros_like(y)])
         w = np.linalg.lstsq(wide, target, rcond=1e-9)[0] + 1e-6 * randomness.numpy().standard_normal(shape[1])
         return Drawn({"dense_0_weight": w[None, :-2], "dense_0_bias": w[None, -2] + 1e-3 * w[None, -1]})
 
@@ -83,10 +86,16 @@ class _Quick:
         rows = self._rows(X)  # pyright: ignore[reportAttributeAccessIssue]
         draws = self.release_.draws  # pyright: ignore[reportAttributeAccessIssue]
         output = rows @ draws["dense_0_weight"][0] + draws["dense_0_bias"][0]
+        if isinstance(self, PrivateMLPRegressor):
+            return Prediction(output[:, 0], np.zeros(len(rows)), np.ones(len(rows)))
         return Prediction(softmax(output, axis=1), np.zeros(len(rows)), np.zeros(len(rows)))
 
 
 class QuickClassifier(_Quick, PrivateMLPClassifier):
+    """With the stub's predictions."""
+
+
+class QuickRegressor(_Quick, PrivateMLPRegressor):
     """With the stub's predictions."""
 
 
@@ -109,6 +118,7 @@ EXPECTED = dict.fromkeys(
         (PrivateLogisticRegression(epsilon=5.0, sampler=Stub()), EXPECTED),
         (PrivateRegressor(epsilon=5.0, sampler=Stub()), {}),
         (QuickClassifier(epsilon=5.0, hidden_layer_sizes=(), mechanism=StubSteps), EXPECTED),
+        (QuickRegressor(epsilon=5.0, hidden_layer_sizes=(), mechanism=StubSteps), {}),
         (BoundedScaler(), {}),
     ],
     ids=lambda v: type(v).__name__,
@@ -170,6 +180,25 @@ def test_a_network_learns_what_no_line_can() -> None:
     np.testing.assert_array_equal(copy.fit(x, y).predict_proba(x), chances)
     assert pipe[-1].release_.guarantee.epsilon(1e-6) <= 8.0
     assert pipe[-1].plan_.size == 4000
+
+
+def test_a_network_of_numbers_tells_its_spread() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, (3000, 1))
+    y = 50 + 20 * np.abs(x[:, 0]) + np.where(x[:, 0] > 0, 8.0, 1.0) * rng.standard_normal(3000)
+    fitted = PrivateMLPRegressor(
+        epsilon=8.0,
+        centre=50.0,
+        scale=20.0,
+        hidden_layer_sizes=(32,),
+        prior_sd=1.0,
+        steps=200,
+        random_state=4,
+    ).fit(x, y)
+    assert fitted.score(x, y) > 0.3
+    mean, sd = cast("tuple[Any, Any]", fitted.predict(np.array([[-0.8], [0.8]]), return_std=True))
+    np.testing.assert_allclose(mean, [66, 66], atol=6)
+    assert sd[1] > 1.5 * sd[0]
 
 
 def test_what_networks_refuse() -> None:

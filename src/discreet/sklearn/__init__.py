@@ -1,7 +1,7 @@
 """scikit-learn estimators whose `fit` spends a budget once and releases private coefficients."""
 
 from discreet.sklearn.classifier import PrivateLogisticRegression
-from discreet.sklearn.networks import PrivateMLPClassifier
+from discreet.sklearn.networks import PrivateMLPClassifier, PrivateMLPRegressor
 from discreet.sklearn.regressor import PrivateRegressor
 from discreet.sklearn.scaler import BoundedScaler
 
@@ -9,5 +9,6 @@ __all__ = [
     "BoundedScaler",
     "PrivateLogisticRegression",
     "PrivateMLPClassifier",
+    "PrivateMLPRegressor",
     "PrivateRegressor",
 ]

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
 
 from discreet.mechanisms.base import Mechanism, Plan
 from discreet.mechanisms.langevin_dynamics import LangevinDynamics
 from discreet.models import NeuralNetwork
-from discreet.models.network_outcomes import Categories, Outcome
+from discreet.models.network_outcomes import Categories, NumberAndSpread, Outcome
 from discreet.models.prediction import Prediction
 from discreet.models.priors import GaussianPrior
 from discreet.neural import Dense, Flat, Layer, Relu
@@ -158,3 +159,77 @@ class PrivateMLPClassifier(DeclaredLabels, PrivateMLP):
         """The most probable class."""
         chances = self.predict_proba(X)  # first: an estimator that was not fitted has no classes
         return self.classes_[chances.argmax(axis=1)]
+
+
+class PrivateMLPRegressor(RegressorMixin, PrivateMLP):
+    """A network for a number and its spread, by DP-SGLD (paper N), under substitution of one row.
+
+    The outcome is normal, with a mean and a variance that depend on the row.
+
+    Args:
+        epsilon: what a fit may cost.
+        delta: of the budget; above 0.
+        centre: about where outcomes lie; declared, never read off the table.
+        scale: about how far they lie from there; declared as well.
+        hidden_layer_sizes: units of each hidden layer, with the ReLU after it.
+        prior_sd: of every weight.
+        batch: how many rows a step has on average; all of them for a table of fewer.
+        steps: how many. More steps need more noise in each.
+        norm: what a row's gradient is clipped to.
+        mechanism: what trains: a function of the network; None for `LangevinDynamics`.
+        ledger: a discreet.Ledger.
+        random_state: a whole number makes a fit reproducible, and whoever knows it
+            can undo the noise.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        centre: float = 0.0,
+        scale: float = 1.0,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        prior_sd: float = 0.3,
+        batch: int = 1024,
+        steps: int = 300,
+        norm: float = 30.0,
+        mechanism: Callable[[NeuralNetwork], Mechanism] | None = None,
+        ledger: Any = None,
+        random_state: int | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta,
+            hidden_layer_sizes=hidden_layer_sizes,
+            prior_sd=prior_sd,
+            batch=batch,
+            steps=steps,
+            norm=norm,
+            mechanism=mechanism,
+            ledger=ledger,
+            random_state=random_state,
+        )
+        self.centre = centre
+        self.scale = scale
+
+    def _planned(self, rows: int, columns: int, budget: Budget) -> Plan:
+        return self._trained(self._network(columns, 2, NumberAndSpread()), rows, budget)
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Spend the budget and keep private draws of the weights."""
+        rows: Any
+        rows, outcomes = checked(self, X, y, y_numeric=True)
+        self._release({"x": rows, "y": (outcomes - self.centre) / self.scale})
+        return self
+
+    def predict(self, X: ArrayLike, *, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """The mean outcome; with `return_std` also its standard deviation, of all doubt."""
+        found = self._prediction(X)
+        mean = self.centre + self.scale * found.mean
+        return (mean, self.scale * np.sqrt(found.total)) if return_std else mean
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
