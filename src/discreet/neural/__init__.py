@@ -8,24 +8,18 @@ that train with them are in `discreet.mechanisms`.
 
 from discreet.neural.batches import PoissonBatches
 from discreet.neural.clipping import Automatic, Clipping, Flat
-from discreet.neural.layers import (
+from discreet.neural.layers import BatchNorm, Conv, Dense, GroupNorm, Layer, LayerNorm, VariationalDense
+from discreet.neural.network import Book, Network
+from discreet.neural.plain_layers import (
     AveragePool,
-    BatchNorm,
-    Conv,
-    Dense,
     Dropout,
     Flatten,
     Gelu,
-    GroupNorm,
-    Layer,
-    LayerNorm,
     MaxPool,
     Relu,
     Reshape,
     Tanh,
-    VariationalDense,
 )
-from discreet.neural.network import Book, Network
 from discreet.neural.schedules import Cosine, Geometric, Polynomial, Schedule, Steady
 from discreet.neural.sites import Site, site
 
