@@ -79,7 +79,7 @@ def test_overflowing_and_empty_batches() -> None:
     (empty,) = PoissonBatches(1e-12, 16).draw(stream(3), 100)
     assert empty.valid == 0
     assert len(empty.rows) == 16
-    assert buffer_for(256, 256 / 60_000) == 304
+    assert buffer_for(256, 256 / 60_000) == 288
 
 
 @pytest.mark.parametrize("double", [False, True])
