@@ -19,5 +19,7 @@ def test_docstring_examples(name: str) -> None:
 
 
 def test_the_accountant_has_examples() -> None:
-    module = importlib.import_module("discreet.privacy.constructors")
-    assert sum(len(test.examples) for test in doctest.DocTestFinder().find(module)) >= 5
+    modules = [
+        importlib.import_module(f"discreet.privacy.{name}") for name in ("constructors", "barker_chains")
+    ]
+    assert sum(len(test.examples) for m in modules for test in doctest.DocTestFinder().find(m)) >= 5

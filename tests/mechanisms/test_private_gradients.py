@@ -331,10 +331,10 @@ def test_draws_of_networks_with_noise(mechanism: str) -> None:
     settings: dict[str, Any] = {"optimiser": Adam(0.02), "neighbours": "add_remove", "draws": 6}
     if mechanism == "bayes":
         network = NeuralNetwork(3, (Dense(8), Tanh(), Dense(3)), prior=LaplacePrior(0.5))
-        plan = BayesByBackprop(network, **settings).plan(n=1500, batch=150, steps=200, noise_multiplier=0.7)
+        plan = BayesByBackprop(network, **settings).plan(n=1500, batch=150, steps=300, noise_multiplier=0.7)
     else:
         network = NeuralNetwork(3, (Dense(8), Tanh(), Dropout(0.3), Dense(3)))
-        plan = MonteCarloDropout(network, **settings).plan(n=1500, batch=150, steps=200, noise_multiplier=0.7)
+        plan = MonteCarloDropout(network, **settings).plan(n=1500, batch=150, steps=300, noise_multiplier=0.7)
     release = plan.release({"x": x, "y": y}, key=3)
     weights = next(values for name, values in release.draws.items() if name.endswith("_weight"))
     assert weights.shape[0] == 6
@@ -345,7 +345,8 @@ def test_draws_of_networks_with_noise(mechanism: str) -> None:
     assert prediction.epistemic.mean() > 1e-3  # the draws differ
     still = {**release.draws, "seed": np.zeros((6, 4))}
     assert release.model is not None
-    assert predict(release.model, still, {"x": x[:200]}).epistemic.max() < 1e-9  # without seeds they do not
+    # Without seeds they do not, but for the rounding of single precision, in which networks predict.
+    assert predict(release.model, still, {"x": x[:200]}).epistemic.max() < 1e-6
     assert rebuild(release.model.to_dict()) == release.model
 
 

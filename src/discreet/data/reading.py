@@ -139,8 +139,10 @@ class CsvSource(_Scanned):
             raise DataError(f"{self.label} must begin with a line of column names, got an empty first line")
         return [name.strip() for name in line]
 
-    def _unique(self, _: list[str]) -> list[str]:
-        """Names for Polars: the header's, a repeated one marked."""
+    def _unique(self, found: list[str]) -> list[str]:
+        """Names for Polars: the header's, a repeated one marked; its own where it sees another header."""
+        if len(found) != len(self.names()):
+            raise DataError(self.unreadable())
         seen: dict[str, int] = {}
         unique = []
         for name in self.names():

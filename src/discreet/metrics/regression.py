@@ -37,7 +37,7 @@ def normal_interval(mean: ArrayLike, variance: ArrayLike, *, level: float = 0.9)
 
     Example:
         >>> lower, upper = normal_interval([0.0], [1.0], level=0.95)
-        >>> round(upper[0], 2)
+        >>> print(round(upper[0], 2))
         1.96
     """
     checks.real("level", level, above=0.0, below=1.0)

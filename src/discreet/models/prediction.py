@@ -172,7 +172,7 @@ def _over_blocks(
     """
     import jax.numpy as jnp
 
-    draws = len(next(iter(values.values())))
+    draws = next(iter(values.values())).shape[0]  # an array on disk has no length
     size = sum(math.prod(shape) for shape in model.parameter_shapes.values())
     block = max(1, min(draws, _NUMBERS // max(size, 1)))
     carry, run = None, _runner(model)
