@@ -14,7 +14,7 @@ EPSILONS = [0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 1.0, 2.0, 5.0, 20.0, 100.0, 1000.0]
 ORDERS = [1.0001, 1.01, 1.2, 1.5, 2.0, 2.5, 3.0, 8.0, 33.3, 128.0, 1e3, 1e6]
 
 LIMIT = 15.0
-"""Seconds of the processor after which an answer counts as a hang; the slowest takes 3, and twice that on a shared core."""
+"""Seconds of the processor after which an answer is a hang; the slowest takes 3, and 6 on a shared core."""
 
 
 class Contract:

@@ -142,7 +142,9 @@ class CsvSource(_Scanned):
     def _unique(self, found: list[str]) -> list[str]:
         """Names for Polars: the header's, a repeated one marked; its own where it sees another header."""
         if len(found) != len(self.names()):
-            raise DataError(self.unreadable())
+            return (
+                found  # an error in here would be a panic there; the columns that are wanted will be missing
+            )
         seen: dict[str, int] = {}
         unique = []
         for name in self.names():
