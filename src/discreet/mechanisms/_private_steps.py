@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.mechanisms._private_storage import Checkpoint, Draws, InMemory, Saved, fingerprint
-from discreet.mechanisms._private_sums import Engine, Rule, trained_shapes
+from discreet.mechanisms._private_sums import Engine, Rule, single_precision, trained_shapes
 from discreet.mechanisms._private_training import Kept, Numbered, Training
 from discreet.mechanisms.base import Mechanism, Plain, Plan
+from discreet.mechanisms.losses import LogLikelihood
 from discreet.models import FlaxNetwork, NeuralNetwork
 from discreet.models.base import Model, Records
+from discreet.models.losses import Loss
 from discreet.neural.batches import PoissonBatches, buffer_for
-from discreet.neural.clipping import Clipping, Flat
+from discreet.neural.clipping import Clipping, Flat, Unclipped
 from discreet.neural.keystream import Ratchet
 from discreet.neural.per_example import Watched
 from discreet.privacy import (
@@ -51,7 +53,9 @@ class PrivateSteps(Mechanism):
 
     Args:
         model: likelihood and prior.
-        clipping: how a record's gradient is bounded.
+        loss: of a record: minus the log-likelihood, or for models other than networks one
+            of `discreet.models`, such as `BetaDivergence` with its numbers given.
+        clipping: how a record's gradient is bounded; `Unclipped()` where a bound is proved.
         neighbours: who is protected. Under `substitute` the number of records is public;
             under `add_remove` the plan's n is a declared public number, and nothing
             depends on the true one.
@@ -64,6 +68,7 @@ class PrivateSteps(Mechanism):
     """
 
     model: Model  # pyright: ignore[reportIncompatibleMethodOverride] - a field implements the property
+    loss: LogLikelihood | Loss = field(default_factory=LogLikelihood, kw_only=True)
     clipping: Clipping = field(default_factory=Flat, kw_only=True)
     neighbours: Neighbours | str = field(kw_only=True)
     start: Mapping[str, ArrayLike] | None = field(default=None, kw_only=True, compare=False)
@@ -75,6 +80,9 @@ class PrivateSteps(Mechanism):
         object.__setattr__(self, "neighbours", as_neighbours(self.neighbours))
         object.__setattr__(self, "observers", tuple(self.observers))
         checks.integer("chunk", self.chunk, at_least=1)
+        _check_loss(self.model, self.loss)
+        settled = self.clipping.settled(lambda: self.loss.slope(self.model).value)
+        object.__setattr__(self, "clipping", settled)
         if self.start is not None:
             _check_shapes(self.start, trained_shapes(self.model))
 
@@ -140,12 +148,21 @@ class PrivateSteps(Mechanism):
                 "compared_at": delta,
                 **parameters,
             },
-            reasons=(*reasons, side_by_side(guarantee, rate, sigmas, delta)),
+            reasons=(*reasons, *self._unclipped(), side_by_side(guarantee, rate, sigmas, delta)),
         )
+
+    def _unclipped(self) -> tuple[str, ...]:
+        """Why no gradient is shortened, if none is."""
+        if not isinstance(self.clipping, Unclipped):
+            return ()
+        evidence = self.loss.slope(self.model).evidence
+        why = f"C = {self.clipping.norm:.4g} bounds all, because {evidence.claim} ({evidence.standing})"
+        return (f"no gradient is clipped: {why}; one that were longer would count 0",)
 
     def settings(self) -> dict[str, Plain]:
         return {
             **super().settings(),
+            "loss": repr(self.loss),
             "clipping": repr(self.clipping),
             "neighbours": str(self.neighbours),
             "start": "drawn without data" if self.start is None else "given",
@@ -174,7 +191,7 @@ class PrivateSteps(Mechanism):
         used = model if model is not None else self.model
         saved = randomness.saved if isinstance(randomness, Resumed) else None
         training = Training(
-            engine=Engine(used, self.clipping, rule, watched, self.chunk),
+            engine=Engine(used, self.clipping, rule, watched, self.chunk, self.loss),
             batches=PoissonBatches(float(p["rate"]), buffer),
             numbers=numbers,
             records=records,
@@ -295,6 +312,16 @@ def check_fits(guarantee: Guarantee, budget: Budget | None, what: str) -> None:
 def _range(values: Array) -> Plain:
     low, high = float(values.min()), float(values.max())
     return low if low == high else f"{low:.6g} to {high:.6g}"
+
+
+def _check_loss(model: Model, loss: LogLikelihood | Loss) -> None:
+    if isinstance(loss, Loss):
+        _ = loss.numbers
+    if single_precision(model) and not isinstance(loss, LogLikelihood):
+        raise TypeError(
+            "loss must be the log-likelihood for a network, as book-keeping takes gradients of no other, got "
+            f"{type(loss).__name__} for a {type(model).__name__}; leave it out, or use another model"
+        )
 
 
 def _check_shapes(start: Mapping[str, ArrayLike], shapes: Mapping[str, tuple[int, ...]]) -> None:

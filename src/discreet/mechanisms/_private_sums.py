@@ -8,10 +8,11 @@ Proof page: docs/proofs/private_gradients.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from discreet.mechanisms.losses import LogLikelihood, Loss
 from discreet.models import FlaxNetwork, NeuralNetwork
 from discreet.models.base import Model
 from discreet.neural import normals, per_example, sources
@@ -92,6 +93,7 @@ class Engine:
         rule: what a noisy sum does to the parameters.
         watched: what observers want.
         chunk: for models without book-keeping, how many gradients are in memory at a time.
+        loss: of a record; another than minus the log density only for models without book-keeping.
     """
 
     model: Model
@@ -99,6 +101,7 @@ class Engine:
     rule: Rule
     watched: Watched = NOBODY
     chunk: int = 64
+    loss: Loss = field(default_factory=LogLikelihood)
 
     def sums(self, theta: Tree, inputs: Inputs) -> Summed:
         """The clipped sum of one pass."""
@@ -128,11 +131,11 @@ def trained_shapes(model: Model) -> dict[str, tuple[int, ...]]:
 
 @singledispatch
 def summed(model: Model, engine: Engine, theta: Tree, inputs: Inputs) -> Summed:
-    """The clipped sum of the gradients of minus the log density; by `vmap` unless registered."""
+    """The clipped sum of the gradients of the loss; by `vmap` unless registered."""
     import jax
 
     def gradient(at: Any, record: Any) -> Mapping[str, Any]:
-        return jax.grad(lambda t: -model.log_density(t, record))(at)
+        return jax.grad(lambda t: engine.loss(model, t, record))(at)
 
     return per_example.by_vmap(
         gradient,

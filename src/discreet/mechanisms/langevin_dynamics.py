@@ -45,7 +45,7 @@ class LangevinDynamics(PrivateSteps):
         thin: every how many steps a draw is kept.
         store: a new folder for the draws, as a Zarr group, so that memory does not grow
             with their number; None keeps them in memory.
-        clipping, neighbours, start, observers, chunk: see `PrivateSteps`.
+        loss, clipping, neighbours, start, observers, chunk: see `PrivateSteps`.
 
     Guarantee:
         A step is a Poisson-subsampled Gaussian mechanism with noise multiplier

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from discreet.models.base import Bound, Model, Theta
+from discreet.models.slopes import lipschitz
 
 if TYPE_CHECKING:
     import jax
@@ -55,3 +56,7 @@ class LogLikelihood:
                 "clip its ratios, or use the beta-divergence"
             )
         return Bound(2 * known.value, known.evidence)
+
+    def slope(self, model: Model) -> Bound:
+        """The longest gradient of a record's log density, or a refusal."""
+        return lipschitz(model)

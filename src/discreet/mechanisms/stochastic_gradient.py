@@ -30,15 +30,16 @@ from discreet.samplers.randomness import Randomness
 
 @dataclass(frozen=True)
 class StochasticGradient(PrivateSteps):
-    """One setting of the parameters, by descent on minus the log posterior over n.
+    """One setting of the parameters, by descent on (sum of losses - log prior) / n.
 
-    A step is the optimiser's, for the gradient (noisy clipped sum) / batch - grad log prior / n.
+    The loss is minus the log-likelihood unless another is given. A step is the optimiser's, for the
+    gradient (noisy clipped sum) / batch - grad log prior / n.
 
     Args:
         model: likelihood and prior; the prior is what regularises.
         optimiser: `Sgd`, `HeavyBall` or `Adam`, with its step size.
         average: the share of the last steps whose mean is returned; 0 returns the last.
-        clipping, neighbours, start, observers, chunk: see `PrivateSteps`.
+        loss, clipping, neighbours, start, observers, chunk: see `PrivateSteps`.
 
     Guarantee:
         Every step is a Poisson-subsampled Gaussian mechanism; all steps are composed
@@ -139,7 +140,7 @@ class StochasticGradient(PrivateSteps):
 
 @dataclass(frozen=True)
 class Descent:
-    """The optimiser's step for the gradient of minus the log posterior over n.
+    """The optimiser's step for the gradient of (sum of losses - log prior) / n.
 
     Attributes:
         optimiser: the rule.

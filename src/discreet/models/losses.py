@@ -110,6 +110,13 @@ class Loss(ABC):
     def range(self, model: Model) -> Bound:
         """Delta: sup minus inf of the loss over all records and parameters."""
 
+    def slope(self, model: Model) -> Bound:
+        """The longest gradient of the loss in the parameters, or a refusal."""
+        raise ValueError(
+            f"a step without clipping needs a proved bound on gradients, and that of {type(self).__name__} "
+            f"for {type(model).__name__} has none; use BetaDivergence, or clip, as with clipping=Flat(1.0)"
+        )
+
 
 @dataclass(frozen=True)
 class BetaDivergence(Loss):
@@ -163,6 +170,13 @@ class BetaDivergence(Loss):
             numbers["weight"] * beta_range(model, numbers["beta"] - 1),
             certificate(model, "density", "the beta-divergence").evidence,
         )
+
+    def slope(self, model: Model) -> Bound:
+        from discreet.models.slopes import beta_slope
+
+        numbers = self.numbers
+        found = beta_slope(model, numbers["beta"] - 1)
+        return Bound(numbers["weight"] * found.value, found.evidence)
 
 
 def beta_range(model: Model, b: float) -> float:

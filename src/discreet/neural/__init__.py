@@ -7,7 +7,7 @@ that train with them are in `discreet.mechanisms`.
 """
 
 from discreet.neural.batches import PoissonBatches
-from discreet.neural.clipping import Automatic, Clipping, Flat
+from discreet.neural.clipping import Automatic, Clipping, Flat, Unclipped
 from discreet.neural.layers import BatchNorm, Conv, Dense, GroupNorm, Layer, LayerNorm, VariationalDense
 from discreet.neural.network import Book, Network
 from discreet.neural.plain_layers import (
@@ -50,6 +50,7 @@ __all__ = [
     "Site",
     "Steady",
     "Tanh",
+    "Unclipped",
     "VariationalDense",
     "site",
 ]

@@ -6,7 +6,9 @@ Proof page: docs/proofs/private_gradients.md#clipping.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +40,14 @@ class Clipping(ABC):
     def norms(self) -> Schedule:
         """C, step by step."""
         return as_schedule(self.norm)
+
+    def settled(self, slope: Callable[[], float]) -> Clipping:  # noqa: ARG002
+        """The rule with its C.
+
+        Args:
+            slope: gives the proved bound on the gradients of the loss, or refuses.
+        """
+        return self
 
     def weights(self, squares: Any, bound: Any) -> jax.Array:
         """The weight of each gradient; 0 for one whose norm is not finite.
@@ -89,3 +99,38 @@ class Automatic(Clipping):
 
     def factor(self, norms: Any, bound: Any) -> jax.Array:
         return bound / (norms + self.stability)
+
+
+@dataclass(frozen=True)
+class Unclipped(Clipping):
+    """Every gradient as it is, where it is proved that none is longer than C.
+
+    A gradient whose computed norm contradicts the proof, or is not finite, counts 0: what
+    is computed is bounded by C whatever the proof is worth.
+
+    Args:
+        norm: left out; the mechanism fills in the bound that is proved for its model and
+            loss.
+
+    References: paper B, Condition 2 and Proposition 3; docs/proofs/private_gradients.md#certified.
+    """
+
+    norm: float | Schedule = math.inf
+
+    def __post_init__(self) -> None:
+        if self.norm != math.inf:
+            super().__post_init__()
+
+    def settled(self, slope: Callable[[], float]) -> Clipping:
+        norm = slope() * (1 + 1e-9) / (1 - ROUNDING)
+        if self.norm not in {math.inf, norm}:
+            raise ValueError(
+                f"norm must be left out, as C is the proved bound {norm:.6g}, got {self.norm}; "
+                "write Unclipped(), or clip with Flat"
+            )
+        return Unclipped(norm)
+
+    def factor(self, norms: Any, bound: Any) -> jax.Array:
+        import jax.numpy as jnp
+
+        return jnp.where(norms <= bound, 1.0, 0.0)
