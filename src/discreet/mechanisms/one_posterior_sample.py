@@ -381,8 +381,7 @@ def _gibbs_convex(loss: Gibbs, order: _Order) -> _Settled | None:
 def minami_weight(epsilon: float, delta: float, *, lipschitz: float, convexity: float) -> float:
     """The weight of Minami et al. 2016 for (epsilon, delta) under substitution, for comparison.
 
-    Up to moderate epsilon it is private, and smaller than what `Gibbs()` gets: 1.31 times at epsilon
-    1 and delta 1e-5 (ERRATA S2). At 9.80 it is no bound: what it allows costs 9.99. No plan uses it.
+    `Gibbs()` gets 1.31 times as much at epsilon 1 (ERRATA S2). At 9.80 it is no bound: it costs 9.99.
     """
     checks.real("delta", delta, above=0.0, below=1.0)
     return epsilon / (2 * lipschitz) * math.sqrt(convexity / (1 + 2 * math.log(1 / delta)))
